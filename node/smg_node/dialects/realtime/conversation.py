@@ -28,10 +28,14 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Items of a prompt, oldest first. `owners` are the ids of the conversation's items that they came from."""
+    """Items of a prompt, oldest first. `owners` are the ids of the conversation's items that they came from.
 
-    docs: tuple[ItemDoc, ...]
-    owners: tuple[str, ...]
+    `orphan` is the id of a call that is not there though its output is, "" for none.
+    """
+
+    docs: tuple[ItemDoc, ...] = ()
+    owners: tuple[str, ...] = ()
+    orphan: str = ""
 
 
 class Conversation:
@@ -136,22 +140,22 @@ class Conversation:
         """
         docs: list[ItemDoc] = []
         owners: list[str] = []
-        gone: set[str] = set()
+        called: dict[str, bool] = {}
+        orphan = ""
         for item_id in self._order:
             place = self._places[item_id]
-            item = place.item
-            is_call = item.prompt.type in CALL_OUTPUTS
-            if place.writer or place.left_out or _cut_off(item.prompt):
-                gone.update((call_of(item),) if is_call else ())
-                continue
-            if is_call:
-                gone.discard(call_of(item))
-            elif item.prompt.type in OUTPUTS and call_of(item) in gone:
-                continue
-            parts = (*item.before, item.prompt, *item.after)
-            docs.extend(parts)
-            owners.extend([item_id] * len(parts))
-        return Context(tuple(docs), tuple(owners))
+            item, kind = place.item, place.item.prompt.type
+            stays = not (place.writer or place.left_out or _cut_off(item.prompt))
+            if kind in CALL_OUTPUTS:
+                called[call_of(item)] = stays
+            elif kind in OUTPUTS and stays:
+                stays = called.get(call_of(item), True)
+                orphan = orphan if call_of(item) in called else orphan or call_of(item)
+            if stays:
+                parts = (*item.before, item.prompt, *item.after)
+                docs.extend(parts)
+                owners.extend([item_id] * len(parts))
+        return Context(tuple(docs), tuple(owners), orphan)
 
 
 def call_of(item: Item) -> str:
@@ -164,7 +168,13 @@ def _cut_off(doc: ItemDoc) -> bool:
     return doc.type in CALL_OUTPUTS and doc.status == "incomplete"
 
 
-def check_calls(docs: Sequence[ItemDoc], where: str | None) -> None:
+def check_context(context: Context) -> None:
+    """Raise INVALID_REQUEST if an output is in this context whose call was deleted."""
+    if context.orphan:
+        raise _no_call(context.orphan, None)
+
+
+def check_calls(docs: Sequence[ItemDoc], where: str) -> None:
     """Raise INVALID_REQUEST if one of these is the output of a call that none of those before it is."""
     if any(doc.type in OUTPUTS for doc in docs):
         orphans = whole(unmatched(docs)).orphans

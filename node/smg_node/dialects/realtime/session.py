@@ -6,8 +6,9 @@ Whoever drives it (one task a session) does the effects in their order, and feed
 
     opened = session.open(now_ms=…)                    once, when the socket is there
     session.client(frame, now_ms=…)                    a text frame; `binary` for any other
-    Start(response_id, ask, history, truncation)       admit it, then `started`; fit the history (`left_out` tells what went);
-                                                       `generate_request(ask, (*history, *ask.items))`, generate
+    Start(response_id, ask, history, truncation)       admit it, then `started`; make its request with
+                                                       `history/context/fitted_conversation`, generate
+    session.left_out(response_id, places)              what of `history` had no room, where truncation is by a ratio
     session.started(response_id)                       says response.created; events of the generation imply it
     session.generation(response_id, events, now_ms=…)  as they come; whatever breaks is `(Fail(error),)`
     session.time(now_ms)                               when the last Timer says
