@@ -1,4 +1,4 @@
-"""Fitted conversation: as much of a realtime session's conversation as its model has room for, and which items that leaves out.
+"""Fitted conversation: as much of a realtime session as its model has room for, and which items that leaves out.
 
 Counting tokens means rendering the prompt. So nothing is counted where its bytes say that it fits: no text has more tokens
 than bytes, an item's document has more bytes around its text than any template has tokens, and what a template says of itself
