@@ -123,9 +123,9 @@ class Conversation:
         """Yield the ids of the calls that stand before what is put behind `after`, as `add` does."""
         end = len(self._order) if after is None else self._behind(after)
         for item_id in self._order[:end]:
-            doc = self._places[item_id].item.prompt
-            if doc.type in CALL_OUTPUTS and not _cut_off(doc):
-                yield call_of(self._places[item_id].item)
+            item = self._places[item_id].item
+            if item.prompt.type in CALL_OUTPUTS and not item.is_cut:
+                yield call_of(item)
 
     def leave_out(self, item_ids: Iterable[str]) -> None:
         """Leave these out of all prompts from now on; they stay in the conversation. Those that are gone are gone."""
@@ -135,8 +135,8 @@ class Conversation:
                 self._places[item_id] = replace(place, left_out=True)
 
     def context(self) -> Context:
-        """Return what a prompt has of it now: nothing that is being said, no call that was cut off, no output without its call
-        where that call was left out.
+        """Return what a prompt has of it now: nothing that is being said, of a call that was cut off only what was thought
+        before, and no output whose call was left out.
         """
         docs: list[ItemDoc] = []
         owners: list[str] = []
@@ -145,27 +145,25 @@ class Conversation:
         for item_id in self._order:
             place = self._places[item_id]
             item, kind = place.item, place.item.prompt.type
-            stays = not (place.writer or place.left_out or _cut_off(item.prompt))
+            if place.writer or place.left_out:
+                called.update({call_of(item): False} if kind in CALL_OUTPUTS else {})
+                continue
+            parts = (*item.before, item.prompt, *item.after)
             if kind in CALL_OUTPUTS:
-                called[call_of(item)] = stays
-            elif kind in OUTPUTS and stays:
-                stays = called.get(call_of(item), True)
+                called[call_of(item)] = not item.is_cut
+                parts = item.before if item.is_cut else parts
+            elif kind in OUTPUTS and not called.get(call_of(item), False):
+                # Its call has left the prompt, which is nobody's mistake, or the conversation, which is the client's.
                 orphan = orphan if call_of(item) in called else orphan or call_of(item)
-            if stays:
-                parts = (*item.before, item.prompt, *item.after)
-                docs.extend(parts)
-                owners.extend([item_id] * len(parts))
+                continue
+            docs.extend(parts)
+            owners.extend([item_id] * len(parts))
         return Context(tuple(docs), tuple(owners), orphan)
 
 
 def call_of(item: Item) -> str:
     """Return the id of the call that an item is, or that it answers; "" for a message."""
     return str(item.shown.get("call_id", ""))
-
-
-def _cut_off(doc: ItemDoc) -> bool:
-    """Whether this is a call of which only a part was said."""
-    return doc.type in CALL_OUTPUTS and doc.status == "incomplete"
 
 
 def check_context(context: Context) -> None:

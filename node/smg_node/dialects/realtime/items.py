@@ -49,7 +49,8 @@ _NO_SOUND: Final = (
 class Item:
     """One item. `shown` is the public object; `prompt` is the same as an item of Responses.
 
-    `before` and `after` are what the model thought and what its vendor wants back, of which no client knows.
+    `before` and `after` are what the model thought and what its vendor wants back, of which no client knows. `is_cut`: it is
+    a call that the model did not say to its end; the status that a client gives to an item has no effect.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Item:
     prompt: ItemDoc
     before: tuple[ItemDoc, ...] = ()
     after: tuple[ItemDoc, ...] = ()
+    is_cut: bool = False
 
     @property
     def size(self) -> int:

@@ -290,6 +290,15 @@ def test_what_an_answer_overrides_is_that_of_responses() -> None:
     assert client.ask().ask.instructions == "Be brief."
 
 
+def test_the_status_that_a_client_gives_has_no_effect() -> None:
+    client = RealtimeClient()
+    items = named([user("one", status="in_progress"), {**CALL, "status": "incomplete"}, OUTPUT])
+    for item in items:
+        assert types(create(client, item))[0] == "conversation.item.added"
+    made = like_responses(request_of(client.ask()))
+    assert made == like_responses(responses_request({"input": items}))
+
+
 def test_an_input_of_references_and_items_is_that_of_responses() -> None:
     client = RealtimeClient()
     for item in named(ALL):

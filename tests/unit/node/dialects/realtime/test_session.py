@@ -126,7 +126,9 @@ def test_an_answer_that_was_cut_says_why(reason: Any, status: str, why: str) -> 
     response = told[-1]["response"]
     assert response["status"] == status
     assert response["status_details"] == {"type": status, "reason": why}
-    assert response["output"][0]["status"] == "incomplete"
+    # What paused was said to its end.
+    item_status = "completed" if reason == "pause" else "incomplete"
+    assert response["output"][0]["status"] == item_status
 
 
 def test_what_fails_behind_its_beginning_is_a_response_that_failed() -> None:
