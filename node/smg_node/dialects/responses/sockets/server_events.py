@@ -50,14 +50,14 @@ def refused_event(status: int, body: bytes, lane: str, headers: Mapping[str, str
     return _error(status, told, lane, headers)
 
 
-def steer_failed(steer: Steer, sequence: int) -> bytes:
-    """Return the event that tells that a response cannot be steered."""
+def steer_failed(steer: Steer, lane: str) -> bytes:
+    """Return the event that tells that a response cannot be steered; `lane` is where that is being made."""
     given = steer.input if steer.input is not None else msgspec.Raw(b"[]")
     return in_lane(
         _encode(
             {
                 "type": "response.steer.failed",
-                "sequence_number": sequence,
+                "sequence_number": 0,
                 "steer": {"previous_response_id": steer.previous_id, "input": given},
                 "error": {
                     "type": "invalid_request_error",
@@ -66,7 +66,7 @@ def steer_failed(steer: Steer, sequence: int) -> bytes:
                 },
             }
         ),
-        steer.lane,
+        lane,
     )
 
 

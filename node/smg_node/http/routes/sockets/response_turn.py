@@ -6,11 +6,11 @@ for the framing. What fails before there is a stream becomes an `error` event; t
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.dialects.responses.sockets.client_events import Create, Fields
+from smg_node.dialects.responses.sockets.client_events import Create, Fields, text_of
 from smg_node.dialects.responses.sockets.server_events import (
     TERMINAL,
     error_event,
@@ -42,6 +42,8 @@ class TurnPlace:
     socket: WebSocket
     memory: SocketMemory
     asking: Callable[[bytes], InnerExchange]
+    making: dict[str, str] = field(default_factory=dict)
+    """The lanes of the responses that are being made, by their ids."""
 
 
 class ResponseTurn:
@@ -51,6 +53,7 @@ class ResponseTurn:
         self._create: Final = create
         self._place: Final = place
         self._ended = False
+        self._id = ""
         self.refused_caller = False
         """Whether the credential of the socket is not good any more."""
 
@@ -72,6 +75,7 @@ class ResponseTurn:
                 gone = error
             finally:
                 exchange.cancel()
+                place.making.pop(self._id, None)
         if gone is not None:
             raise gone
 
@@ -118,6 +122,9 @@ class ResponseTurn:
             changes |= _warmed(asked, kind, ends=kind in TERMINAL)
         if changes:
             event = with_response(event, changes)
+        if not self._id:
+            self._id = text_of(response_in(event).get("id"))
+            self._place.making[self._id] = self._create.lane
         if kind in TERMINAL:
             self._ended = True
             self._remember(kind, event, asked)

@@ -149,7 +149,9 @@ class _Life:
             await socket.say(error_event(laned.error, laned.lane))
             return
         if not isinstance(wish, Create):
-            await socket.say(steer_failed(wish, 0))
+            # A client names the response that it means, and rarely the lane.
+            lane = self._place.making.get(wish.previous_id, wish.lane)
+            await socket.say(steer_failed(wish, lane))
             return
         try:
             lanes.add(wish)

@@ -188,7 +188,6 @@ async def test_what_cannot_be_steered_is_told_as_a_failed_steering() -> None:
             type="response.steer",
             previous_response_id=made,
             input=[{"role": "user", "content": "stop"}],
-            stream_id="x",
         )
         while (told := await heard(client))["type"] != "response.steer.failed":
             assert told["type"] != "error"
