@@ -269,6 +269,10 @@ class Cursor:
             return None
         return Cursor(value, self.problems, self, key, index)
 
+    def standing_for(self, values: dict[str, Any]) -> "Cursor":
+        """Return a cursor on `values` in the place of this object: what is wrong with them is noted at its path."""
+        return Cursor(values, self.problems, self._parent, self._key, self._index)
+
     def elements(
         self, key: str, kind: type[T], name: str, values: Sequence[Any]
     ) -> "list[T] | None":
