@@ -119,6 +119,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/responses/compact", "generate", "Sum up a history", "compact", "ResponseRequest", "Compaction"),
     Route("GET", "/v1/responses/{id}", "history", "Show a response, or its events from any of them on", "response", answer="Response", query=("include", "stream", "starting_after", "include_obfuscation")),
     Route("GET", "/v1/responses", "generate", "Make responses over a WebSocket", "responses_socket", status=101, answer_types=(), by="data"),
+    Route("GET", "/v1/realtime", "generate", "Talk with a model over a WebSocket, as OpenAI's Realtime API does", "realtime_socket", status=101, answer_types=(), query=("model",), by="data"),
     Route("DELETE", "/v1/responses/{id}", "history", "Forget a response", "delete_response", answer="Deleted"),
     Route("POST", "/v1/responses/{id}/cancel", "history", "End a response that is made in the background", "cancel_response", answer="Response"),
     Route("GET", "/v1/responses/{id}/input_items", "history", "List what a response was given itself", "input_items", answer="ItemList", query=("limit", "order", "after", "include")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from random import Random
 from typing import TYPE_CHECKING
 
 from smg_node.http.http_parts import HttpParts
@@ -10,6 +11,7 @@ from smg_node.http.middleware.middleware import Action
 from smg_node.http.sockets.own_door import OwnDoor
 
 if TYPE_CHECKING:
+    from smg_node.http.routes.sockets.realtime_socket import RealtimeSocketRoutes
     from smg_node.http.routes.sockets.responses_socket import ResponsesSocketRoutes
 
 
@@ -22,4 +24,14 @@ def socket_actions(parts: HttpParts, inflight: Inflight, door: OwnDoor) -> Mappi
 
         return ResponsesSocketRoutes(parts, inflight, door)
 
-    return {"responses_socket": lambda request: responses().serve(request)}
+    @cache
+    def realtime() -> "RealtimeSocketRoutes":
+        from smg_node.http.routes.sockets.realtime_socket import RealtimeSocketRoutes
+
+        # Its seed is an id, which comes of the node's own chance.
+        return RealtimeSocketRoutes(parts, inflight, Random(parts.ids.new("")))
+
+    return {
+        "responses_socket": lambda request: responses().serve(request),
+        "realtime_socket": lambda request: realtime().serve(request),
+    }

@@ -8,6 +8,7 @@ caches of proxies from what a page makes a browser send, which browsers see to.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -93,21 +94,32 @@ class FrameWriter:
         counted = cast("Any", _CountedTransport(line, transport))
         self._writer = WebSocketWriter(cast("Any", _Unpaused()), counted, limit=_NEVER)
 
-    async def text(self, text: bytes) -> None:
-        """Write a text message at once. ConnectionError if the client is gone, or after a close."""
-        await self._writer.send_frame(text, WSMsgType.TEXT)
+    def text(self, text: bytes) -> None:
+        """Write a text message. ConnectionError if the client is gone, or after a close."""
+        _at_once(self._writer.send_frame(text, WSMsgType.TEXT))
 
-    async def ping(self) -> None:
+    def ping(self) -> None:
         """Write a ping; ConnectionError as above."""
-        await self._writer.send_frame(b"", WSMsgType.PING)
+        _at_once(self._writer.send_frame(b"", WSMsgType.PING))
 
-    async def pong(self, data: bytes) -> None:
+    def pong(self, payload: bytes) -> None:
         """Write the answer to a ping; ConnectionError as above."""
-        await self._writer.send_frame(data, WSMsgType.PONG)
+        _at_once(self._writer.send_frame(payload, WSMsgType.PONG))
 
-    async def close(self, code: int, reason: str) -> None:
+    def close(self, code: int, reason: str) -> None:
         """Write a close, the last frame there is; ConnectionError as above."""
-        await self._writer.close(code, reason)
+        _at_once(self._writer.close(code, reason))
+
+
+def _at_once(writing: Coroutine[Any, Any, None]) -> None:
+    """Write a frame. A writer that neither compresses nor waits has nothing to await."""
+    try:
+        writing.send(None)
+    except StopIteration:
+        return
+    finally:
+        writing.close()
+    raise AssertionError("a frame was not written at once")
 
 
 class _PausedFlow:

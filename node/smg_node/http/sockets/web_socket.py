@@ -83,33 +83,46 @@ class WebSocket:
                 message = await self._reader.next()
                 self._unanswered = 0
                 if message.kind == "close":
-                    await self._say_close(message.code or NORMAL, "", told=message.code or NO_CODE)
+                    self._say_close(message.code or NORMAL, "", told=message.code or NO_CODE)
                     return None
                 if self._said_close:
                     continue
                 if message.kind == "ping":
-                    await self._writer.pong(message.data)
+                    self._writer.pong(message.data)
                 elif message.kind != "pong":
                     return message
         except FrameError as error:
-            await self._say_close(error.code, str(error))
+            self._say_close(error.code, str(error))
             # What still comes is dropped: closing on unread bytes would destroy the close.
             await asyncio.sleep(_CLOSE_WAIT_S)
             return None
         finally:
             self._receiving = False
 
-    async def say(self, text: bytes) -> None:
-        """Send a text message, then wait while the client has too much unread."""
-        await self._writer.text(text)
+    def put(self, text: bytes) -> None:
+        """Send a text message, whether the client is behind or not; see `behind`."""
+        self._writer.text(text)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the client has more unread than it should be given."""
+        return self._line.writing_paused
+
+    async def drained(self) -> None:
+        """Return when the client has read enough."""
         if self._line.writing_paused:
             await self._line.drained()
 
-    async def end(self, code: int, reason: str = "") -> None:
+    async def say(self, text: bytes) -> None:
+        """Send a text message, then wait while the client has too much unread."""
+        self._writer.text(text)
+        await self.drained()
+
+    def end(self, code: int, reason: str = "") -> None:
         """Tell the client to go, for any task: its connection ends soon, whether it closes the socket as well or not."""
         if self.gone:
             return
-        await self._say_close(code, reason)
+        self._say_close(code, reason)
         asyncio.get_running_loop().call_later(_CLOSE_WAIT_S, self._transport.close)
 
     async def close(self, code: int, reason: str = "") -> None:
@@ -117,7 +130,7 @@ class WebSocket:
         if self.gone:
             return
         try:
-            await self._say_close(code, reason)
+            self._say_close(code, reason)
             async with asyncio.timeout(_CLOSE_WAIT_S):
                 await self.receive()
         except (TimeoutError, ConnectionError):
@@ -129,14 +142,14 @@ class WebSocket:
             self._timer.cancel()
             self._timer = None
 
-    async def _say_close(self, code: int, reason: str, *, told: int | None = None) -> None:
+    def _say_close(self, code: int, reason: str, *, told: int | None = None) -> None:
         """Send a close, once; `told` is the code that the client has closed it with, if it did."""
         if self._said_close:
             return
         self.closed_code = code if told is None else told
         self._said_close = True
         cut = reason.encode("utf-8", "replace")[:REASON_MAX_BYTES].decode("utf-8", "ignore")
-        await self._writer.close(code, cut)
+        self._writer.close(code, cut)
 
     def _wind(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._rules.ping_s, self._tick)
@@ -155,13 +168,11 @@ class WebSocket:
         self._wind()
 
     def _ping(self) -> None:
-        # Nothing in it waits, so it is over at once; a client that is behind has enough to read.
+        # A client that is behind has enough to read.
         if self._line.writing_paused:
             return
-        pinging = self._writer.ping()
         try:
-            pinging.send(None)
-        except (StopIteration, ConnectionError):
+            self._writer.ping()
+        except ConnectionError:
+            # Whoever reads the socket sees it as well.
             return
-        finally:
-            pinging.close()

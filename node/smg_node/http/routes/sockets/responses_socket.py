@@ -169,7 +169,7 @@ class _Life:
             _log.exception("a response of a socket broke because of a mistake of ours")
             await self.socket.say(error_event(internal(), create.lane))
         if turn.refused_caller:
-            await self.socket.end(POLICY, "the credential is not good any more")
+            self.socket.end(POLICY, "the credential is not good any more")
 
     async def _too_old(self, lanes: ResponseLanes) -> None:
         error = SmgError(
