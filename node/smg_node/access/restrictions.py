@@ -17,7 +17,7 @@ ENTRIES_MAX: Final = 32
 MODEL_CHARACTERS_MAX: Final = 128
 APIS: Final = (
     "chat", "completions", "messages", "responses", "interactions", "gemini", "embeddings", "rerank", "classify",
-    "tokenize", "mcp", "admin",
+    "tokenize", "realtime", "mcp", "admin",
 )  # fmt: skip
 """Names of groups of routes; `admin` are those of operators and administrators."""
 _CACHED: Final = 256

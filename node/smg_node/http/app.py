@@ -29,6 +29,7 @@ from smg_node.http.route_table import METRICS_ROUTES, Router, operators_routes, 
 from smg_node.http.server.connections import ConnectionLimits, Dispatcher, Listener
 from smg_node.http.server.http1_connection import DirectConnection
 from smg_node.http.server.listen_sockets import UNIX, Listening, bound, listen
+from smg_node.http.sockets.own_door import OwnDoor
 from smg_node.telemetry.metrics.declared import node as declared
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class App:
     bodies: BodyReader
     operators_door: Middleware | None
     """That of the listener for operators; None without one."""
+    own_door: OwnDoor
+    """Where sockets ask the node itself."""
 
     def retune(self, options: HttpOptions) -> None:
         """Apply options that may change while requests are served."""
@@ -84,7 +87,8 @@ def build_app(parts: HttpParts, elsewhere: OtherProcesses | None = None) -> App:
     pulse = KeepaliveTimer(commit_after_s=options.commit_after_s, keepalive_s=options.keepalive_s)
     joining = DeltaCoalescer(coalesce_ms=options.coalesce_ms, on_saved=parts.meters.joined_events)
     bodies = BodyReader(max_bytes=options.body_max_bytes, stall_s=options.body_stall_s)
-    actions = build_actions(parts, bodies, drain, pulse, joining, inflight, probers)
+    own_door = OwnDoor()
+    actions = build_actions(parts, bodies, drain, pulse, joining, inflight, probers, own_door)
     if elsewhere is not None:
         actions = elsewhere.actions(actions)
     hsts_s = 0 if options.tls is None else options.tls.hsts_s
@@ -110,7 +114,11 @@ def build_app(parts: HttpParts, elsewhere: OtherProcesses | None = None) -> App:
             _socket_guard(guard) if options.admin_listen.startswith(UNIX) else guard,
             hsts_s=hsts_s if options.admin_tls else 0,
         )
-    return App(door, metrics_door, drain, inflight, probers, pulse, joining, bodies, operators_door)
+    return App(
+        *(door, metrics_door, drain, inflight, probers, pulse, joining, bodies),
+        operators_door,
+        own_door,
+    )
 
 
 def _guard(parts: HttpParts) -> Authorizing:
@@ -151,6 +159,7 @@ class Server:
         self._clock = parts.clock
         self._app = build_app(parts, elsewhere)
         door = self._app.door if elsewhere is None else elsewhere.around(self._app.door)
+        self._app.own_door.lead_to(door)
         self._door = _behind_proxies(door, self._options, self._options.listen)
         self._changed = asyncio.Event()
         self._hurried = False

@@ -23,6 +23,8 @@ from smg_node.http.routes.inference.generation import GenerationRoutes
 from smg_node.http.routes.inference.models import ModelRoutes
 from smg_node.http.routes.node.about import AboutRoutes
 from smg_node.http.routes.node.probes import ProbeRoutes
+from smg_node.http.socket_actions import socket_actions
+from smg_node.http.sockets.own_door import OwnDoor
 from smg_node.http.tool_actions import tool_server_actions
 
 if TYPE_CHECKING:
@@ -57,12 +59,14 @@ def build_actions(
     joining: DeltaCoalescer,
     inflight: Inflight,
     probers: Probers,
+    door: OwnDoor,
 ) -> Mapping[str, Action]:
     """Return the action of every name in the route table."""
     return {
         **_for_tenants(parts, bodies, pulse, joining),
         **_of_texts(parts, bodies, pulse),
         **_of_history(parts, bodies, pulse, drain, inflight),
+        **socket_actions(parts, inflight, door),
         **_of_usage(parts),
         **_for_the_fleet(parts, bodies),
         **_for_members(parts, bodies),

@@ -56,6 +56,11 @@ class Route(msgspec.Struct, frozen=True):
         """The group of routes it is of."""
         return ACCESS[self.permission]
 
+    @property
+    def upgrades(self) -> bool:
+        """Whether it is a WebSocket: then its answer is 101."""
+        return self.status == 101
+
 
 def is_openais(route: Route | None) -> bool:
     """Return whether the path is of OpenAI's API, or of none, so that its answers have that API's headers."""
@@ -90,6 +95,16 @@ class WrongMethodError(SmgError):
         )
 
 
+class UpgradeRequiredError(SmgError):
+    """What is here speaks WebSocket only; `headers` tell how to ask for it."""
+
+    def __init__(self, message: str, headers: Mapping[str, str]) -> None:
+        self.headers = headers
+        super().__init__(
+            ErrorKind.INVALID_REQUEST, message, code="websocket_upgrade_required", status=426
+        )
+
+
 METRICS_TEXT: Final = ("text/plain", "application/openmetrics-text")
 """What a scraper prefers of these."""
 
@@ -103,6 +118,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/responses/input_tokens", "generate", "Count the tokens of a prompt, with its history", "input_tokens", "ResponseRequest", "InputTokens"),
     Route("POST", "/v1/responses/compact", "generate", "Sum up a history", "compact", "ResponseRequest", "Compaction"),
     Route("GET", "/v1/responses/{id}", "history", "Show a response, or its events from any of them on", "response", answer="Response", query=("include", "stream", "starting_after", "include_obfuscation")),
+    Route("GET", "/v1/responses", "generate", "Make responses over a WebSocket", "responses_socket", status=101, answer_types=(), by="data"),
+    Route("GET", "/v1/realtime", "generate", "Talk with a model over a WebSocket, as OpenAI's Realtime API does", "realtime_socket", status=101, answer_types=(), query=("model",), by="data"),
     Route("DELETE", "/v1/responses/{id}", "history", "Forget a response", "delete_response", answer="Deleted"),
     Route("POST", "/v1/responses/{id}/cancel", "history", "End a response that is made in the background", "cancel_response", answer="Response"),
     Route("GET", "/v1/responses/{id}/input_items", "history", "List what a response was given itself", "input_items", answer="ItemList", query=("limit", "order", "after", "include")),

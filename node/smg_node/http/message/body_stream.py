@@ -4,26 +4,14 @@ Unread bytes are bounded: beyond 64 KiB the socket is not read until the reader 
 """
 
 import asyncio
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 import msgspec
 
-from smg_node.http.message.request_head import FramingError
+from smg_node.http.message.request_head import Flow, FramingError
 
 HELD_MAX_BYTES: Final = 65_536
 """So much of a body waits here at most, and what one packet brings on top."""
-
-
-class Flow(Protocol):
-    """Source of a body's bytes, which can be paused."""
-
-    def pause_reading(self) -> None:
-        """Stop reading, until `resume_reading` was called as often."""
-        ...
-
-    def resume_reading(self) -> None:
-        """Read again; once for every `pause_reading`."""
-        ...
 
 
 class ArrivingBody:
@@ -148,3 +136,34 @@ class NoBody:
 
 
 NO_BODY: Final = NoBody()
+
+
+class OfferedBody:
+    """In place of the body of a request that offers WebSocket: what follows its head, until somebody takes the offer.
+
+    It never is whole: unless the offer is taken, the connection ends with the answer.
+    """
+
+    __slots__ = ("_held",)
+    whole: Final = False
+    over: Final = True
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, part: bytes) -> None:
+        """Append bytes of whichever protocol it will be."""
+        self._held += part
+
+    def hand_over(self) -> bytes:
+        """Return what has come behind the head, once."""
+        held, self._held = self._held, b""
+        return held
+
+    def take(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+    async def more(self) -> bytes:
+        """Return nothing: a request that offers WebSocket has no body."""
+        return b""

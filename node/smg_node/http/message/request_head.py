@@ -46,6 +46,26 @@ class Body(Protocol):
         ...
 
 
+class Flow(Protocol):
+    """Source of bytes, which can be paused."""
+
+    def pause_reading(self) -> None:
+        """Stop reading, until `resume_reading` was called as often."""
+        ...
+
+    def resume_reading(self) -> None:
+        """Read again; once for every `pause_reading`."""
+        ...
+
+
+class ByteTaker(Protocol):
+    """Reader of another protocol, which takes the bytes of a connection."""
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come; never raises."""
+        ...
+
+
 class ClientLine(Line, Protocol):
     """The connection that a request came by."""
 
@@ -53,6 +73,12 @@ class ClientLine(Line, Protocol):
     """The client's address, "" on a UNIX socket."""
     certificate: "ClientCertificate | None"
     """The verified certificate that the client showed; None for none."""
+
+    def upgrade(self, taker: ByteTaker) -> Flow:
+        """Give all bytes behind the request, whose offer of another protocol was taken, to `taker`; return their
+        source.
+        """
+        ...
 
 
 class Head:

@@ -19,7 +19,7 @@ from smg_node.http.message.http_request import Headers
 from smg_node.http.message.reply import Reply
 from smg_node.http.ports.limits import StaleLimitError
 from smg_node.http.ports.shared_state import StaleSettingError, StaleValueError
-from smg_node.http.route_table import BY_CLIENT, Route, WrongMethodError
+from smg_node.http.route_table import BY_CLIENT, Route, UpgradeRequiredError, WrongMethodError
 
 if TYPE_CHECKING:
     from smg_node.dialects.interactions.errors import InteractionErrors
@@ -68,6 +68,8 @@ def error_reply(
         told.update(error.headers(family_of(route)))
     if isinstance(error, WrongMethodError):
         told["allow"] = error.allow
+    if isinstance(error, UpgradeRequiredError):
+        told.update(error.headers)
     if error.status == 401 or error.challenge:
         told["www-authenticate"] = f"Bearer {error.challenge}".rstrip()
     return Reply(status, body, headers=told)

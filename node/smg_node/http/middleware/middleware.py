@@ -220,6 +220,8 @@ class Middleware:
         if request.trace.sampled:
             request.trace.set("http.route", route.path)
         options = self._parts.options
+        if route.upgrades or "upgrade" in request.headers:
+            self._look_at_offer(request, route)
         if options.cors_allowed_origins and route.access in _FOR_PAGES:
             standing.reply_headers = self._allow_origin(request)
         if route.access not in _FOR_PAGES:
@@ -237,6 +239,18 @@ class Middleware:
             standing.action = action
             request.head.standing = standing
         return action
+
+    def _look_at_offer(self, request: HttpRequest, route: Route) -> None:
+        """Refuse the offer of a WebSocket where there is none; else let a key in it be found with other keys."""
+        # Imported here: most nodes never see one.
+        from smg_node.http.sockets.handshake import no_socket_here, offers
+        from smg_node.http.sockets.offered_key import keyed
+
+        if not offers(request):
+            return
+        if not route.upgrades:
+            raise no_socket_here(request.path)
+        request.head = keyed(request.head)
 
     async def _admit_after(self, request: HttpRequest, wanted: KeysWantedError) -> Action:
         """Admit a request once what its credential needs is there, or not in time."""

@@ -12,7 +12,7 @@ from smg_node.core.access.permissions import Needed, Permission
 from smg_node.core.errors import invalid
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.request_head import ClientLine
+from smg_node.http.message.request_head import ByteTaker, ClientLine, Flow
 from smg_node.http.middleware.authorization import Authorizing
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class ProxiedLine:
     async def drained(self) -> None:
         """Return when the proxy has read enough; ConnectionError where it is gone."""
         await self._line.drained()
+
+    def upgrade(self, taker: ByteTaker) -> Flow:
+        """Give all bytes behind the request, which is the last of the proxy's connection, to `taker`."""
+        return self._line.upgrade(taker)
 
 
 class ProxiedGuard:

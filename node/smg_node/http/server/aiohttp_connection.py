@@ -20,8 +20,9 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
+from smg_node.http.message.body_stream import OfferedBody
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.request_head import FramingError, Head
+from smg_node.http.message.request_head import ByteTaker, Flow, FramingError, Head
 from smg_node.http.middleware.authorization import certificate_of, peer_of
 from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Dispatcher, Listener, Pace
 from smg_node.http.server.request_parser import head_too_large, no_request
@@ -141,6 +142,32 @@ class FrameworkConnection(RequestHandler):
         """Return when the client has read enough; ConnectionError where it is gone."""
         await self._drain_helper()
 
+    def upgrade(self, taker: ByteTaker) -> Flow:
+        """Give all bytes behind the request that is being answered to `taker`."""
+        self.set_parser(cast("Any", _Taken(taker)))
+        return self
+
+
+class _Taken:
+    """A reader of another protocol as the framework wants it, under the framework's names."""
+
+    __slots__ = ("_taker", "feed_data", "feed_eof")
+
+    def __init__(self, taker: ByteTaker) -> None:
+        self._taker = taker
+        self.feed_data = self._feed
+        # Whoever answers is ended by the framework itself.
+        self.feed_eof = _nothing
+
+    def _feed(self, data: bytes) -> tuple[bool, bytes]:
+        """Take bytes; it never ends by itself."""
+        self._taker.feed(data)
+        return False, b""
+
+
+def _nothing() -> None:
+    return
+
 
 class _StreamBody:
     """A body in the framework's stream; see `request_head.Body`."""
@@ -226,7 +253,11 @@ def _serve(door: Dispatcher) -> Callable[[BaseRequest], Awaitable[StreamResponse
             keep_alive=request.keep_alive,
         )
         task = asyncio.current_task()
-        incoming = HttpRequest(head, _StreamBody(request.content), connection, task)
+        message = request._message
+        offered = message.upgrade and request.headers.get("upgrade", "").lower() == "websocket"
+        # As our own server has it: behind an offer of WebSocket there are no more requests.
+        body = OfferedBody() if offered else _StreamBody(request.content)
+        incoming = HttpRequest(head, body, connection, task)
         try:
             return go_on if await door.serve(incoming) else stop
         finally:

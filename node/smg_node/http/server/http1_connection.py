@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from smg_node.core.errors import SmgError
 from smg_node.http.message.body_stream import ArrivedBody
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.request_head import Body, FramingError
+from smg_node.http.message.request_head import Body, ByteTaker, Flow, FramingError
 from smg_node.http.middleware.authorization import certificate_of, peer_of
 from smg_node.http.server.connections import (
     LINGER_S,
@@ -57,6 +57,7 @@ class DirectConnection(asyncio.Protocol):
         "_listener",
         "_pace",
         "_reader",
+        "_taker",
         "_task",
         "_unread",
         "_waiter",
@@ -90,6 +91,7 @@ class DirectConnection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._unread = b""
+        self._taker: ByteTaker | None = None
         self._leaving = False
         self._held_back = 0
         self._head_since_s: float | None = None
@@ -219,6 +221,15 @@ class DirectConnection(asyncio.Protocol):
             finally:
                 self._drained = None
 
+    def upgrade(self, taker: ByteTaker) -> Flow:
+        """Give all bytes behind the request that is being answered to `taker`."""
+        self._taker = taker
+        behind = self._reader.hand_over()
+        if behind:
+            taker.feed(behind)
+        self.resume_reading()
+        return self
+
     def pause_reading(self) -> None:
         """Stop reading, until `resume_reading` was called as often."""
         self._held_back += 1
@@ -252,6 +263,9 @@ class DirectConnection(asyncio.Protocol):
         self._unread = bytes(unread[at:])
 
     def _feed(self, data: bytes | memoryview) -> None:
+        if self._taker is not None:
+            self._taker.feed(bytes(data))
+            return
         reader = self._reader
         try:
             reader.feed(data)

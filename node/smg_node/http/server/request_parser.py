@@ -7,7 +7,8 @@ HTTP/1.1 wants it, no version but 1.0 and 1.1, no transfer coding but `chunked`,
 dropped.
 
 The connection gets each request when its head is complete, by the callback `begun`; its body is fed
-from then on. An invalid head is an `SmgError` of `feed`, an invalid body is a broken body; nothing
+from then on. Behind a request that offers WebSocket nothing is parsed: whoever takes the offer gets
+what came. An invalid head is an `SmgError` of `feed`, an invalid body is a broken body; nothing
 is read after either.
 """
 
@@ -17,9 +18,9 @@ from typing import Final, cast
 import httptools
 
 from smg_node.core.errors import SmgError, invalid
-from smg_node.http.message.body_stream import NO_BODY, ArrivingBody, Flow, NoBody
+from smg_node.http.message.body_stream import NO_BODY, ArrivingBody, NoBody, OfferedBody
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.request_head import ClientLine, Head
+from smg_node.http.message.request_head import ClientLine, Flow, Head
 from smg_node.http.server.head_cache import KnownHead, known_head
 
 _TYPICAL: Final = (
@@ -60,6 +61,7 @@ class RequestReader:
         "_line",
         "_line_max_bytes",
         "_offer",
+        "_offered",
         "_over",
         "_parser",
         "_refusal",
@@ -87,10 +89,12 @@ class RequestReader:
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._body: ArrivingBody | NoBody = NO_BODY
+        self._body: ArrivingBody | NoBody | OfferedBody = NO_BODY
         self._keep_alive = True
         # How the body is framed of a request that offers another protocol.
         self._offer = b""
+        # What follows a request that offers WebSocket.
+        self._offered: OfferedBody | None = None
         self._resuming = False
         self._heard = False
         self._silent_bytes = 0
@@ -136,6 +140,9 @@ class RequestReader:
             self._learned += 1
 
     def _read(self, data: bytes | memoryview) -> None:
+        if self._offered is not None:
+            self._offered.feed(bytes(data))
+            return
         self._heard = False
         while not self._over:
             assert self._parser is not None
@@ -143,6 +150,9 @@ class RequestReader:
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
                 data = data[cast("int", upgrade.args[0]) :]
+                if self._offered is not None:
+                    self._offered.feed(bytes(data))
+                    return
                 self._decline()
                 if len(data):
                     continue
@@ -156,6 +166,13 @@ class RequestReader:
             break
         if self._fields or not self._heard:
             self._check_unfinished(len(data))
+
+    def hand_over(self) -> bytes:
+        """Stop parsing, because the offer of WebSocket was taken; return what has come behind the request."""
+        offered, self._offered = self._offered, None
+        assert offered is not None, "nobody offered another protocol"
+        self.close()
+        return offered.hand_over()
 
     def close(self) -> None:
         """Stop parsing; a body that is not whole is broken."""
@@ -211,13 +228,17 @@ class RequestReader:
             self._refuse(no_request())
         length = headers.get("content-length")
         bodied = coding is not None or length is not None
-        body = ArrivingBody(self._flow) if bodied else NO_BODY
+        body: ArrivingBody | NoBody | OfferedBody = ArrivingBody(self._flow) if bodied else NO_BODY
         method = parser.get_method()
-        self._body = body
         self._keep_alive = keep_alive = parser.should_keep_alive() and method != b"CONNECT"
         if parser.should_upgrade():
+            if method == b"GET" and not bodied and headers["upgrade"].lower() == "websocket":
+                body = self._offered = OfferedBody()
+                # Until somebody has decided.
+                self._flow.pause_reading()
             chunked = b"transfer-encoding: chunked"
             self._offer = chunked if length is None else b"content-length: " + length.encode()
+        self._body = body
         self._last = head = Head(
             _METHODS.get(method) or method.decode("ascii"),
             self._target.decode("ascii"),

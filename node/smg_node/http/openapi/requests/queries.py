@@ -81,6 +81,13 @@ _PEERS: Final[Mapping[str, Schema]] = {"peers": _SWITCH}
 _MODEL: Final[Mapping[str, Schema]] = {"model": _TEXT}
 
 QUERY_SCHEMAS: Final[Mapping[str, Mapping[str, Schema]]] = {
+    "realtime_socket": {
+        "model": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The session's model; there has to be one.",
+        }
+    },
     "interaction": {
         "stream": _SWITCH,
         "last_event_id": {"type": "string", "pattern": "^[0-9]{0,18}$"},

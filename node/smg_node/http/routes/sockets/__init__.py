@@ -1,0 +1,1 @@
+"""Sockets: the routes that are WebSockets."""
