@@ -141,12 +141,7 @@ class Shared:
         self.tool_sessions: Final = ToolSessions(self._replica.table("tool_sessions"))
         self.load: Final = LoadView(self.registers, name)
         self.verdicts: Final = Verdicts(self.registers, name)
-        self.running: Final = Running(
-            self.registers,
-            name,
-            living=lambda: len(self.living()),
-            refuted=lambda: 0 if self._gossip is None else self._gossip.incarnation,
-        )
+        self.running: Final = Running(self.registers, name, self.living, self._refuted)
         self.rates: Final = VendorRates(self.registers, name, wall_ms=wall_ms)
         self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
         self.rights: Final = self._made_rights(data_dir)
@@ -253,6 +248,9 @@ class Shared:
     def living(self) -> Sequence[str]:
         """Return the names of the members that live, this one too, sorted."""
         return self._replica.living
+
+    def _refuted(self) -> int:
+        return 0 if self._gossip is None else self._gossip.incarnation
 
     def digest(self) -> str:
         """Return 16 hexadecimal digits over everything: equal where the same is held."""

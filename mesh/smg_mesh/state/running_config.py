@@ -8,7 +8,7 @@ a lost rumor heals soon, and what never changes is next to no gossip however man
 it with its first exchange. A node that had to refute its death begins anew, because others dropped what it said.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -39,7 +39,7 @@ _decoder: Final = msgspec.msgpack.Decoder(dict[str, str])
 class Running:
     """Facts of this node about what it runs, and those of the others.
 
-    `living` is how many nodes there are, and `refuted` a number that grows when this node had to refute what was said of
+    `living` are the nodes' names, and `refuted` a number that grows when this node had to refute what was said of
     it.
     """
 
@@ -47,8 +47,7 @@ class Running:
         self,
         registers: BoundRegisters,
         me: str,
-        *,
-        living: Callable[[], int] = lambda: 1,
+        living: Callable[[], Sequence[str]] = lambda: (),
         refuted: Callable[[], int] = lambda: 0,
     ) -> None:
         self._registers: Final = registers
@@ -90,7 +89,7 @@ class Running:
             self._begin(min(self._due_ms, now_ms + REPEAT_MS))
         if now_ms >= self._due_ms:
             last_ms = min(
-                max(LAST_MS, LAST_PER_NODE_MS * self._living()), TTL_MS_MAX // TTL_REPEATS
+                max(LAST_MS, LAST_PER_NODE_MS * len(self._living())), TTL_MS_MAX // TTL_REPEATS
             )
             self._registers.set(_KIND, "", self._content, ttl_ms=TTL_REPEATS * last_ms)
             self._due_ms = now_ms + min(self._repeat_ms, last_ms)

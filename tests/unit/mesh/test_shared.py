@@ -177,7 +177,7 @@ async def test_where_nobody_comes_what_a_node_has_is_all_there_is(tmp_path: Path
     put(first, "x", 1)
     await first.close()
     told: list[bool] = []
-    shared = make_shared("a", tmp_path, options=replace(QUICK, join_grace_ms=100))
+    shared = make_shared("a", tmp_path, options=replace(QUICK, join_grace_ms=1_500))
     shared.watch_held(lambda: told.append(shared.held))
     await opened(shared, Gossip(), boot=8 << 48)
     shared.set_members([("a", 8 << 48)])

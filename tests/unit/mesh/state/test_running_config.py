@@ -12,7 +12,7 @@ class Cluster:
     def __init__(self, *names: str) -> None:
         self.world = RegisterWorld(*names)
         self.refuted = dict.fromkeys(names, 0)
-        self.living = len(names)
+        self.living = list(names)
         self.views = {name: self._view(name) for name in names}
 
     def _view(self, name: str) -> Running:
@@ -78,7 +78,7 @@ def said_after_s(cluster: Cluster, name: str) -> list[int]:
 @pytest.mark.parametrize(("nodes", "last_ms"), [(3, LAST_MS), (100, 100 * LAST_PER_NODE_MS)])
 def test_at_rest_all_nodes_together_say_next_to_nothing(nodes: int, last_ms: int) -> None:
     cluster = Cluster("a", "b")
-    cluster.living = nodes
+    cluster.living = [""] * nodes
     cluster["a"].publish(settings="1")
     cluster.pass_time(4 * last_ms)
     said = cluster.world["a"].said
