@@ -158,6 +158,8 @@ class Middleware:
         request.received_s = self._monotonic_s()
         request.received_ms = now_ms = self._now_ms()
         standing = head.standing
+        if standing is None and head.common is not None:
+            standing = head.standing = head.common.standing
         if (
             standing is None
             or standing.options is not parts.options
@@ -236,6 +238,9 @@ class Middleware:
             standing.plain_body = is_plain(request.headers)
             standing.action = action
             request.head.standing = standing
+            common = request.head.common
+            if common is not None and _is_anyones(request, route):
+                common.standing = standing
         return action
 
     async def _admit_after(self, request: HttpRequest, wanted: KeysWantedError) -> Action:
@@ -366,6 +371,18 @@ class Middleware:
             *meters.requests(path, standing.method, status),
             meters.tenant_requests(tenant, status) if tenant else None,
         )
+
+
+def _is_anyones(request: HttpRequest, route: Route) -> bool:
+    """Whether what was found holds for the same head on any connection: not from where it comes, nor who shows a
+    certificate, had a part in it.
+    """
+    identity = request.identity
+    return (
+        route.access == "data"
+        and identity.restrictions is None
+        and request.line.certificate is None
+    )
 
 
 def _is_work(route: Route) -> bool:
