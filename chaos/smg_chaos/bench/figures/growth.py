@@ -1,5 +1,5 @@
-"""Growth of this gateway's costs with streams, clients, prompt length, workers and processes: one
-table each.
+"""Growth of this gateway's costs with streams, clients, prompt length, workers, processes and crowds:
+one table each.
 
 Each table varies one number and leaves all else alone. Where the cost per request and per token is
 the same at every number, nothing in the gateway scans all entries.
@@ -11,14 +11,17 @@ from typing import Final
 
 from smg_chaos.bench.figures.rows import Figure
 from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Place, Wanted
+from smg_chaos.bench.load.flash.flash_workloads import flash_crowds
 from smg_chaos.bench.load.workload import Workload
 from smg_chaos.bench.load.workloads import clients, paced, prompts
+from smg_chaos.bench.options import FlashLoad
 
 STREAMS: Final = (1, 8, 64, 256, 1_000)
 CLIENTS: Final = (1, 8, 64, 256, 1_000)
 PROMPT_TOKENS: Final = (100, 1_000, 10_000, 100_000)
 WORKERS: Final = (1, 8, 64)
 PROCESSES: Final = (1, 2)
+CROWDS: Final = (64, 256, 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,18 @@ def growths(arguments: Sequence[str] = (), processes: Sequence[int] = PROCESSES)
         Growth(
             "data processes: µs per short request",
             [clients(64)],
+            [with_processes(one, arguments) for one in processes],
+            processes,
+        ),
+        Growth(
+            "streams of one token in one instant: ms to the first token, p99",
+            flash_crowds("flash1", FlashLoad(sizes=CROWDS)),
+            ours,
+            CROWDS,
+        ),
+        Growth(
+            "data processes, 256 paced streams that begin in one instant: ms to the first token, p99",
+            flash_crowds("flash", FlashLoad()),
             [with_processes(one, arguments) for one in processes],
             processes,
         ),

@@ -168,7 +168,7 @@ def value_of(row: Row, workload: Workload, rows: Mapping[Key, Row]) -> float | N
         return row.gap_ms.p99 or None
     if workload.unit == "first token":
         if not workload.added:
-            return row.ttft_ms.p99
+            return row.ttft_ms.p99 if row.ttft_ms.count else None
         alone = rows.get((workload.name, ALONE, row.round, row.lap))
         return None if alone is None else max(0.0, row.ttft_ms.p50 - alone.ttft_ms.p50)
     if not row.gateway_cpu_s:

@@ -89,7 +89,7 @@ class Head:
     """
 
     __slots__ = (
-        "headers", "http11", "keep_alive", "method", "path", "query", "raw", "standing", "target",
+        "common", "headers", "http11", "keep_alive", "method", "path", "query", "raw", "standing", "target",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +110,8 @@ class Head:
         self.keep_alive = keep_alive
         self.path, self.query = split_target(target)
         self.standing: HeadFindings | None = None
+        self.common: Head | None = None
+        """The same head as connections that begin with it have it in common; what is found about it there holds for them."""
 
 
 def split_target(target: str) -> tuple[str, Mapping[str, str]]:

@@ -158,6 +158,8 @@ class Middleware:
         request.received_s = self._monotonic_s()
         request.received_ms = now_ms = self._now_ms()
         standing = head.standing
+        if standing is None and head.common is not None:
+            standing = head.standing = head.common.standing
         if (
             standing is None
             or standing.options is not parts.options
@@ -238,6 +240,10 @@ class Middleware:
             standing.plain_body = is_plain(request.headers)
             standing.action = action
             request.head.standing = standing
+            common = request.head.common
+            # Whom proxies are believed for hangs on the connection.
+            if common is not None and not options.trusted_proxies and _is_anyones(request, route):
+                common.standing = standing
         return action
 
     def _look_at_offer(self, request: HttpRequest, route: Route) -> None:
@@ -380,6 +386,18 @@ class Middleware:
             *meters.requests(path, standing.method, status),
             meters.tenant_requests(tenant, status) if tenant else None,
         )
+
+
+def _is_anyones(request: HttpRequest, route: Route) -> bool:
+    """Whether what was found holds for the same head on any connection: not from where it comes, nor who shows a
+    certificate, had a part in it.
+    """
+    identity = request.identity
+    return (
+        route.access == "data"
+        and identity.restrictions is None
+        and request.line.certificate is None
+    )
 
 
 def _is_work(route: Route) -> bool:

@@ -17,6 +17,7 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import ClientLine
 from smg_node.http.message.response_writer import acknowledged_bytes, reset, unacknowledged_bytes
 from smg_node.http.server.begin_budget import BeginBudget
+from smg_node.http.server.head_cache import CommonHeads
 
 _log: Final = logging.getLogger("smg_node.http")
 LINGER_S: Final = 2.0
@@ -134,6 +135,8 @@ class Listener:
         self.limits = limits
         self.budget = BeginBudget()
         """How many requests may begin in a turn of the loop."""
+        self.heads = CommonHeads()
+        """Heads that its connections begin with."""
         self._make = make
         self._most = sys.maxsize
         self._open: dict[Kept, asyncio.Transport] = {}
@@ -149,6 +152,7 @@ class Listener:
     def retune(self, limits: ConnectionLimits) -> None:
         """Apply other limits, to open connections as well."""
         self.limits = limits
+        self.heads.clear()
         self._interval_s = _interval_s(limits)
         for connection, transport in self._open.items():
             connection.retune(transport, limits)
@@ -210,6 +214,7 @@ class Listener:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.heads.clear()
         for transport in list(self._open.values()):
             transport.abort()
 
@@ -224,7 +229,8 @@ class Listener:
             if reason:
                 self.door.cut(reason)
                 reset(transport)
-        if self._open:
+        self.heads.age()
+        if self._open or self.heads:
             self._wind()
 
 

@@ -78,6 +78,7 @@ class DirectConnection(asyncio.Protocol):
             self._enqueue,
             line_max_bytes=limits.header_line_max_bytes,
             headers_max=limits.header_count_max,
+            common=listener.heads,
         )
         self.transport: asyncio.Transport | None = None
         self.writing_paused = False

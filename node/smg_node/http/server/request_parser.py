@@ -21,7 +21,7 @@ from smg_node.core.errors import SmgError, invalid
 from smg_node.http.message.body_stream import NO_BODY, ArrivingBody, NoBody, OfferedBody
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import ClientLine, Flow, Head
-from smg_node.http.server.head_cache import KnownHead, known_head
+from smg_node.http.server.head_cache import CommonHeads, KnownHead, known_head
 
 _TYPICAL: Final = (
     "accept", "accept-encoding", "accept-language", "authorization", "connection", "content-length", "content-type",
@@ -50,6 +50,7 @@ class RequestReader:
         "_begun",
         "_between",
         "_body",
+        "_common",
         "_fields",
         "_flow",
         "_headers_max",
@@ -80,7 +81,10 @@ class RequestReader:
         *,
         line_max_bytes: int,
         headers_max: int,
+        common: CommonHeads | None = None,
     ) -> None:
+        """Take `common`, the heads that connections begin with; None where they have none in common."""
+        self._common = common
         self._line = line
         self._flow = flow
         self._begun = begun
@@ -116,13 +120,15 @@ class RequestReader:
         """Apply other limits to heads that are not complete."""
         self._line_max_bytes = line_max_bytes
         self._headers_max = headers_max
-        self._known = self.ready = None
+        self._known = self.ready = self._common = None
 
     def feed(self, data: bytes | memoryview) -> None:
         """Parse more bytes; an SmgError for an invalid head, or one that is too large."""
         whole = None
         if type(data) is bytes and self._between:
             whole, known = data, self._known
+            if known is None and not self._learned:
+                known = self._known = self._found(whole)
             if known is not None:
                 incoming = known.read(whole, self._line)
                 if incoming is not None:
@@ -136,8 +142,23 @@ class RequestReader:
         last, self._last = self._last, None
         learns = self._between and last is not None and self._learned < _HEADS_LEARNED_MAX
         if whole is not None and learns and last is not None:
-            self._known = known_head(whole, last)
+            self._known = known = known_head(whole, last)
             self._learned += 1
+            common, self._common = self._common, None
+            if common is not None and known is not None and self._line.certificate is None:
+                common.learn(known, last)
+
+    def _found(self, whole: bytes) -> KnownHead | None:
+        """Return the head of a connection's first request, if others have begun with it; who shows a certificate is asked
+        for himself.
+        """
+        common = self._common
+        if common is None or self._line.certificate is not None:
+            return None
+        known = common.find(whole)
+        if known is not None:
+            self._common = None
+        return known
 
     def _read(self, data: bytes | memoryview) -> None:
         if self._offered is not None:

@@ -1,5 +1,7 @@
 """Lines about flash crowds."""
 
+import msgspec
+
 from smg_chaos.bench.figures.flash import add_flash_notes
 from smg_chaos.bench.figures.rows import Figure, Row, Times, figures_of
 from smg_chaos.bench.load.flash.flash_workloads import flash_crowds
@@ -54,6 +56,13 @@ def test_what_a_stream_costs_is_not_told_where_it_has_many_tokens_nor_void_rows(
         "no result: only one round counts",
         "round 1: 5 crowds",
     ]
+
+
+def test_a_round_in_which_no_crowd_began_has_no_time_to_the_first_token() -> None:
+    (figure,) = figures(
+        [row(ONE.name, 0, 80.0), msgspec.structs.replace(row(ONE.name, 1, 0.0), ttft_ms=Times())]
+    )
+    assert figure.values == [80.0]
 
 
 def test_other_figures_have_no_such_lines() -> None:

@@ -14,6 +14,7 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import FramingError
 from smg_node.http.server.begin_budget import BeginBudget
 from smg_node.http.server.connections import ConnectionLimits
+from smg_node.http.server.head_cache import CommonHeads
 from smg_node.http.server.http1_connection import DirectConnection
 from smg_node.http.server.request_parser import RequestReader
 
@@ -145,6 +146,7 @@ async def served(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
         limits=limits,
         door=door,
         budget=BeginBudget(),
+        heads=CommonHeads(),
         admit=lambda *_: True,
         forget=lambda _: None,
     )
