@@ -16,7 +16,8 @@ Whoever drives it (one task a session) does the effects in their order, and feed
     session.running                                    answers to be ended when the socket is lost
 
 A Fail before `started` becomes an error that names the client's event, and there never was a response: that is how limits
-and unknown models refuse one. After `started` it becomes a response that failed. Between a Start and its `started` the
+and unknown models refuse one. After `started` it becomes a response that failed, as one does whose conversation is too long.
+Between a Start and its `started` the
 answer counts as running. A cancelled answer is over at once; what its generation still says is ignored. `now_ms` is Unix
 time in milliseconds, ids are made with `chance`. After Close nothing is said, whatever comes.
 
@@ -25,8 +26,9 @@ is appended is answered by errors at most once a second.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
+from smg_node.core.context_limit import TOO_LONG_CODE
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.events import Event, Fail
 from smg_node.core.json_cursor import Cursor, quoted
@@ -171,7 +173,7 @@ class Session:
             return []
         self._now_ms = now_ms
         first = events[0]
-        if type(first) is Fail and not answer.presenter.is_begun:
+        if _is_refusal(first) and not answer.presenter.is_begun:
             self._answers.end(response_id)
             self._seen_ms = now_ms
             return [Send(self._script.error(first.error, answer.event_id)), *self._drained()]
@@ -350,6 +352,11 @@ class Session:
         for response_id in self._answers.ids:
             self._answers.end(response_id)
         return [*ended, close]
+
+
+def _is_refusal(event: Event) -> TypeGuard[Fail]:
+    """Whether this is the refusal of an answer; a prompt that is too long is the fault of the conversation."""
+    return type(event) is Fail and event.error.code != TOO_LONG_CODE
 
 
 _CLIENT_EVENTS: Final[Mapping[str, Callable[[Session, Cursor, str | None], list[Effect]]]] = {

@@ -249,3 +249,11 @@ def test_json_values_have_names(value: Any, words: str) -> None:
 def test_a_client_s_words_are_cut_and_harmless() -> None:
     assert quoted("a\r\n\x1b[31m") == r"'a\r\n\x1b[31m'"
     assert len(quoted("x" * 1_000)) == 66
+
+
+def test_what_stands_for_an_object_has_its_path() -> None:
+    error = refusal(
+        {"a": [{"b": 1}]},
+        lambda c: next(c.objects("a")).standing_for({"b": {"c": 5}}).object("b").text("c"),  # type: ignore[union-attr]
+    )
+    assert (error.where, error.code) == ("a[0].b.c", "invalid_type")
