@@ -252,8 +252,6 @@ def test_a_client_s_words_are_cut_and_harmless() -> None:
 
 
 def test_what_stands_for_an_object_has_its_path() -> None:
-    error = refusal(
-        {"a": [{"b": 1}]},
-        lambda c: next(c.objects("a")).standing_for({"b": {"c": 5}}).object("b").text("c"),  # type: ignore[union-attr]
-    )
-    assert (error.where, error.code) == ("a[0].b.c", "invalid_type")
+    body = {"a": [{"b": 1}]}
+    error = refusal(body, lambda c: next(c.objects("a")).standing_for({"b": "x"}).flag("b"))
+    assert (error.where, error.code) == ("a[0].b", "invalid_type")
