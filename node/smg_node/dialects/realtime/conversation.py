@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from smg_node.core.cooperative_steps import whole
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.json_cursor import quoted
-from smg_node.dialects.realtime.items import Item
+from smg_node.dialects.realtime.items import ROOT, Item
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_groups import unmatched
 from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, OUTPUTS
-
-ROOT: Final = "root"
-"""What a client names as the predecessor of an item that is to be the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from smg_node.dialects.responses.request.input_items import read_item as read_re
 NewId: TypeAlias = Callable[[str], str]
 """Makes an id with this prefix."""
 
+ROOT: Final = "root"
+"""What a client names as the predecessor of an item that is to be the first."""
 REFERENCE: Final = "item_reference"
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("input_text",),
@@ -110,6 +112,10 @@ def _id_of(item: Cursor) -> str | None:
     item_id = item.text("id")
     if item_id is not None and not _ID.match(item_id):
         item.problem("id", "must be 1 to 64 letters, digits, underscores and hyphens")
+    elif item_id == ROOT:
+        item.problem(
+            "id", f"must not be {ROOT!r}, which stands for the beginning of a conversation"
+        )
     return item_id
 
 

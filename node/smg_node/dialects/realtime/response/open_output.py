@@ -87,6 +87,10 @@ class OpenOutput(ABC):
             said.append(self._script.say("conversation.item.done", fields))
         return said, item
 
+    def so_far(self) -> dict[str, Any]:
+        """Return the public object as it is at this moment."""
+        return self._shown("".join(self.texts), "in_progress")
+
     def _say(self, kind: str, **fields: Any) -> bytes:
         return self._script.say(kind, {"response_id": self._response_id, **fields})
 

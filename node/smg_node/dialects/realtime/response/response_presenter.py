@@ -101,6 +101,11 @@ class ResponsePresenter:
                 self._rare(event, said, now_ms)
         return said
 
+    def so_far(self, item_id: str) -> dict[str, Any] | None:
+        """Return the public object of the item that is being said; None for any other."""
+        item = self._open
+        return None if item is None or item.item_id != item_id else item.so_far()
+
     def cancel(self, reason: CancelReason) -> list[bytes]:
         """Return the frames that end the response now; what is open ends as incomplete."""
         said: list[bytes] = []
