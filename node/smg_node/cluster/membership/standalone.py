@@ -136,9 +136,11 @@ class StandaloneNode:
         """Write changes down until cancelled."""
         await self._shared.run()
 
-    def publish(self, http: Address, metrics: Address | None) -> None:
+    def publish(self, http: Address, metrics: Address | None, operators: str = "") -> None:
         """Keep the addresses for the one row there is."""
         self._meta = {"http": str(http), **({"metrics": str(metrics)} if metrics else {})}
+        if operators:
+            self._meta["admin"] = operators
 
     def say_spooling(self, *, on: bool) -> None:
         """Do nothing: there are no others."""
