@@ -15,7 +15,6 @@ from smg_node.access.api_key import (
     fingerprint_of,
     key_text,
 )
-from smg_node.access.key_rights import check_end
 from smg_node.cluster.admin_key_file import FileKeys
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.keys import (
@@ -147,6 +146,11 @@ class ClusterKeys:
         return self._file is not None or bool(self._given) or self._store.closed
 
     @property
+    def closed_everywhere(self) -> bool:
+        """Whether the cluster has an admin key, so that a key is needed on all nodes."""
+        return self._store.closed
+
+    @property
     def settled(self) -> bool:
         """Whether this node holds the cluster's keys by now."""
         return self._ground.held()
@@ -210,8 +214,12 @@ class ClusterKeys:
         key_id = self._ground.chance(ID_CHARACTERS, ID_ALPHABET)
         secret = self._ground.chance(SECRET_CHARACTERS, SECRET_ALPHABET)
         expires_ms = 0 if wish.expires_in_s is None else now_ms + wish.expires_in_s * 1000
-        check_end(expires_ms or None, wish.until_ms, "expires_in_s")
-        expires_ms = expires_ms or wish.until_ms
+        if wish.until_ms:
+            # Most keys are made by one that never ends.
+            from smg_node.access.key_rights import check_end
+
+            check_end(expires_ms or None, wish.until_ms, "expires_in_s")
+            expires_ms = expires_ms or wish.until_ms
         if wish.tenant_keys_max is not None:
             self._check_room(wish.tenant, wish.tenant_keys_max)
         record = KeyRecord(

@@ -31,6 +31,11 @@ def announce(settings: Settings, server: Server, address: Address) -> None:
             " admin makes one; auth.data closed refuses clients without a key)",
             address,
         )
+    if lacks_administrator(server.parts):
+        _log.warning(
+            "nobody may administer this node: credentials are needed, and no key, no issuer's role_map and no rule for"
+            " certificates is worth the role admin (auth.admin_key_file with a key of smg-admin keys generate lets you in)"
+        )
     if server.metrics_address is not None:
         _log.info("metrics on %s://%s", http.metrics_scheme, server.metrics_address)
     if operators := server.operators_address:
@@ -57,6 +62,22 @@ def _is_readable(path: Path) -> bool:
         return bool(path.stat().st_mode & stat.S_IROTH)
     except OSError:
         return False
+
+
+def lacks_administrator(parts: HttpParts) -> bool:
+    """Whether a node that needs credentials lets in nobody who may everything; unknown is no until the cluster's keys are
+    known.
+    """
+    keys = parts.authenticator
+    if not keys.settled or not (keys.closed or parts.options.certificates):
+        return False
+    # Loaded where something closes the node: most that are tried out are open.
+    from smg_node.http.administrators import has_administrator
+
+    if has_administrator(parts, {}):
+        return False
+    issuers = parts.token_access
+    return issuers is None or not has_administrator(parts, issuers().mapped())
 
 
 def is_open(parts: HttpParts, address: Address) -> bool:

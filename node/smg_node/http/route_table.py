@@ -235,7 +235,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/cluster/keys/import", "keys", "Make keys of another gateway good on every node, by their SHA-256; those that are there stay as they are", "import_keys", "KeyImportRequest", "KeyImport"),
     Route("DELETE", "/v1/cluster/keys/{id}", "keys", "Make an API key worthless on every node", "revoke_key", answer="RevokedKey", query=("force",), own="keys.own"),
     Route("GET", "/v1/cluster/access/issuers", "look", "List the issuers of tokens with the state of their keys", "access_issuers", answer="TokenIssuerList"),
-    Route("PUT", "/v1/cluster/access/issuers/{name}", "access", "Define an issuer of tokens on every node", "define_issuer", "TokenIssuerRequest", "TokenIssuer", headers=("If-Match",)),
+    Route("PUT", "/v1/cluster/access/issuers/{name}", "access", "Define an issuer of tokens on every node", "define_issuer", "TokenIssuerRequest", "TokenIssuer", query=("force",), headers=("If-Match",)),
     Route("DELETE", "/v1/cluster/access/issuers/{name}", "access", "Take the cluster's definition of an issuer away", "remove_issuer", answer="TokenIssuerRemoved", query=("force",), headers=("If-Match",)),
     Route("GET", "/v1/cluster/access/denials", "look", "List the subjects whose tokens are refused", "access_denials", answer="DenialList"),
     Route("POST", "/v1/cluster/access/denials", "access", "Refuse the tokens of a subject on every node", "deny_access", "DenialRequest", "Denial"),

@@ -118,7 +118,7 @@ async def serve(
         stack.push_async_callback(server.stop)
         await server.start()
         address = server.address if control is None else control.address
-        cluster.publish(address, server.metrics_address)
+        cluster.publish(address, server.metrics_address, server.operators_address)
         urls = list(settings.workers.listed)
         if settings.demo:
             from smg_node.wiring.demo_engines import demo_engines

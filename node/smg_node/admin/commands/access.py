@@ -76,6 +76,12 @@ def define(
         ),
     ],
     if_version: IfVersion = "",
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Also if nobody could administer the node any more: nobody is admin."
+        ),
+    ] = False,
 ) -> None:
     """Define an issuer on every node, at once; in place of what nodes' own settings say of that name.
 
@@ -87,12 +93,20 @@ def define(
     options = options_of(context)
     body = read_definition(file, "issuers", name)
     headers = version_of(_shared(options, name, if_version), if_version)
-    answer = options.client.look("PUT", *_ACCESS, "issuers", name, body=body, headers=headers)
+    query = {"force": "true"} if force else None
+    answer = options.client.look(
+        "PUT", *_ACCESS, "issuers", name, body=body, headers=headers, query=query
+    )
     done = written(options.client, f"issuer {name}", answer)
     if options.as_json:
         print_json(done)
         return
     print(f"issuer {name} ({done['issuer']}) is defined, version {done['version']}")
+    if done.get("closes"):
+        tell(
+            "this is the first thing that closes the node: from now on every request needs a token or a key (--key,"
+            " --key-file or --token-command for this command)"
+        )
 
 
 @access_app.command("remove")

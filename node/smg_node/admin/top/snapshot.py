@@ -24,7 +24,8 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """One node. `silent` is why it reports nothing; then there are no `rows`.
+    """One node. `admin` is where it answers operators, if that is not where it answers clients: `host:port`, or `unix` for
+    a socket of its machine. `silent` is why it reports nothing; then there are no `rows`.
 
     `at_s` is its own clock. `cut` says that some rows are missing, as they were too many.
     """
@@ -32,6 +33,7 @@ class NodeCounts:
     name: str
     state: str
     http: str = ""
+    admin: str = ""
     version: str = ""
     silent: str = ""
     at_s: float = 0.0
@@ -101,6 +103,8 @@ def _node(said: Mapping[str, Any], metrics: Mapping[str, Metric]) -> NodeCounts:
         name=str(said["name"]),
         state=str(said["state"]),
         http=str(said["http"]),
+        # A node of an older version does not tell.
+        admin=str(said.get("admin", "")),
         version=str(said["version"]),
         silent=str(said["silent"]),
     )
@@ -110,6 +114,7 @@ def _node(said: Mapping[str, Any], metrics: Mapping[str, Metric]) -> NodeCounts:
         who.name,
         who.state,
         who.http,
+        who.admin,
         who.version,
         at_s=float(said["at_s"]),
         ready=bool(said["ready"]),

@@ -127,11 +127,17 @@ class ClusterAccess:
         return roles
 
     def is_last(self, alias: str) -> bool:
-        """Whether no issuer is left without the cluster's definition of this one; see `AccessService`."""
-        if self._state.definitions.get(alias) is None:
-            return False
-        others = {*self._issuers(), *self._here.unreadable} - {alias}
-        return not others and alias not in self._here.own()
+        """Whether the cluster defines this issuer, and no other; see `AccessService`."""
+        return [one.alias for one in self._state.definitions.all()] == [alias]
+
+    def mapped(self) -> Mapping[str, Collection[str]]:
+        """Return the roles that tokens of each issuer may have here; see `AccessService`."""
+        return {alias: {role for _, role in one.role_map} for alias, one in self._issuers().items()}
+
+    @property
+    def has_own(self) -> bool:
+        """Whether this node's own settings have an issuer; see `AccessService`."""
+        return bool(self._here.own())
 
     def remove(self, alias: str, *, version: int | None) -> IssuerChange:
         """Take the cluster's definition away; see `AccessService`."""

@@ -10,6 +10,8 @@ from smg_node.http.ports.node import Cluster
 if TYPE_CHECKING:
     from smg_node.cluster.membership.member_query import MemberQueries
 
+SOCKET: Final = "unix"
+"""As which a listener for operators is published that only its own machine reaches."""
 SPOOLED: Final = "spooled"
 """What a member says of itself while turns wait on its disk."""
 
@@ -47,8 +49,10 @@ class ClusterInterface(Protocol):
         """Take part until cancelled."""
         ...
 
-    def publish(self, http: Address, metrics: Address | None) -> None:
-        """Publish to the others where this node is reached."""
+    def publish(self, http: Address, metrics: Address | None, operators: str = "") -> None:
+        """Publish to the others where this node is reached; `operators` is `host:port` or `unix:/path` of a listener of
+        their own, "" for none.
+        """
         ...
 
     def say_spooling(self, *, on: bool) -> None:

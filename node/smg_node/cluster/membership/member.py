@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Final
 
 from smg_mesh.mesh import MeshError
-from smg_node.cluster.membership.cluster_interface import SPOOLED, ReadinessReasons
+from smg_node.cluster.membership.cluster_interface import SOCKET, SPOOLED, ReadinessReasons
 from smg_node.cluster.membership.cluster_service import LEAVING, ClusterService
 from smg_node.cluster.membership.mesh_port import MeshPort
 from smg_node.cluster.membership.shutdown import SUPERSEDED, Shutdown
-from smg_node.config.address import Address, split_host_port
+from smg_node.config.address import Address, parse_address, split_host_port
 from smg_node.core.errors import ErrorKind, SmgError
 
 _EVERY_HOST: Final = ("0.0.0.0", "::")
@@ -78,16 +78,21 @@ class Member:
         )
         self._farewell.leave("superseded", code=SUPERSEDED)
 
-    def publish(self, http: Address, metrics: Address | None) -> None:
+    def publish(self, http: Address, metrics: Address | None, operators: str = "") -> None:
         """Publish where this node is reached: on its mesh address, where it listens on all."""
         host, _ = split_host_port(self._mesh.status().address)
         said = {"http": http, "metrics": metrics}
+        socket = {}
+        if operators.startswith(SOCKET):
+            socket = {"admin": SOCKET}
+        elif operators:
+            said["admin"] = parse_address(operators)
         reached = {
             kind: str(replace(where, host=host) if where.host in _EVERY_HOST else where)
             for kind, where in said.items()
             if where is not None
         }
-        self._mesh.set_meta(**reached)
+        self._mesh.set_meta(**reached, **socket)
 
     def say_spooling(self, *, on: bool) -> None:
         """Publish whether turns wait on this node's disk."""

@@ -1,12 +1,13 @@
 """Mesh options: translates the node's settings into the options of mesh, SWIM and shared state."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from smg_mesh.config import PROFILES, MeshOptions, StateOptions, SwimOptions, TlsFiles
 from smg_node.config.frozen_settings import Settings
-from smg_node.http.ports.keys import KEYS_FORM, KEYS_META
+from smg_node.http.ports.keys import CLOSED_META, KEYS_FORM, KEYS_META
 
 if TYPE_CHECKING:
     from smg_node.config.sections.mesh import MeshSection, MeshTls
@@ -33,7 +34,7 @@ def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
         insecure=mesh.insecure,
         tls=_tls_files(mesh.tls),
         data_dir=settings.data_dir / "mesh" / settings.name,
-        meta={"version": version, KEYS_META: KEYS_FORM},
+        meta={"version": version, KEYS_META: KEYS_FORM, **_closed(settings)},
         join_grace_s=mesh.join_grace_s,
         expect=mesh.expect,
         state=state_options(settings),
@@ -70,3 +71,10 @@ def _tls_files(tls: "MeshTls") -> TlsFiles | None:
     if tls.certificate is None or tls.key is None or tls.authority is None:
         return None
     return TlsFiles(certificate=tls.certificate, key=tls.key, authority=tls.authority)
+
+
+def _closed(settings: Settings) -> Mapping[str, bool]:
+    """Return what is published of whether this node's own settings close it; nothing where they do not."""
+    auth = settings.auth
+    keys = auth.admin_key_file is not None or auth.gives_keys
+    return {CLOSED_META: True} if keys or auth.certificates or auth.issuers else {}

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NoReturn
 
 from smg_mesh.shared import Shared
-from smg_node.cluster.membership.cluster_interface import ReadinessReasons
+from smg_node.cluster.membership.cluster_interface import SOCKET, ReadinessReasons
 from smg_node.cluster.membership.errors import no_member
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.config.address import Address
@@ -136,9 +136,11 @@ class StandaloneNode:
         """Write changes down until cancelled."""
         await self._shared.run()
 
-    def publish(self, http: Address, metrics: Address | None) -> None:
+    def publish(self, http: Address, metrics: Address | None, operators: str = "") -> None:
         """Keep the addresses for the one row there is."""
         self._meta = {"http": str(http), **({"metrics": str(metrics)} if metrics else {})}
+        if operators:
+            self._meta["admin"] = SOCKET if operators.startswith(SOCKET) else operators
 
     def say_spooling(self, *, on: bool) -> None:
         """Do nothing: there are no others."""

@@ -28,6 +28,7 @@ _WHO: Final[Mapping[str, Any]] = {
     "state": _TEXT,
     "me": _FLAG,
     "http": _TEXT,
+    "admin": _TEXT,
     "version": _TEXT,
     "silent": _TEXT,
 }
@@ -72,6 +73,7 @@ NUMBERS_EXAMPLES: Final[Mapping[str, Any]] = {
                 "state": "alive",
                 "me": True,
                 "http": "10.0.0.7:30000",
+                "admin": "",
                 "version": "1.0.0",
                 "silent": "",
                 "at_s": 86_400.25,
@@ -91,6 +93,7 @@ NUMBERS_EXAMPLES: Final[Mapping[str, Any]] = {
                 "state": "dead",
                 "me": False,
                 "http": "10.0.0.8:30000",
+                "admin": "",
                 "version": "1.0.0",
                 "silent": "it is dead",
             },

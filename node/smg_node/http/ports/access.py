@@ -158,8 +158,17 @@ class AccessService(Protocol):
         """
         ...
 
+    def mapped(self) -> Mapping[str, Collection[str]]:
+        """Return the roles that tokens of each issuer may have here, by its name."""
+        ...
+
     def is_last(self, alias: str) -> bool:
-        """Whether the cluster defines this one, and no issuer is left on this node without that."""
+        """Whether the cluster defines this one, and no other."""
+        ...
+
+    @property
+    def has_own(self) -> bool:
+        """Whether this node's own settings have an issuer, which closes it whatever the cluster defines."""
         ...
 
     def remove(self, alias: str, *, version: int | None) -> IssuerChange:

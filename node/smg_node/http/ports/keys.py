@@ -21,6 +21,10 @@ KEYS_FORM: Final = 2
 """The form with any role and with restrictions; before it there were three roles."""
 
 
+CLOSED_META: Final = "closed"
+"""Under which name members say that their own settings close them, whatever the cluster has."""
+
+
 class KeyView(msgspec.Struct, frozen=True):
     """One key, without anything secret. Times are Unix milliseconds.
 
@@ -126,6 +130,11 @@ class KeyService(Protocol):
     @property
     def closed(self) -> bool:
         """Whether an admin key exists, so that a key is needed."""
+        ...
+
+    @property
+    def closed_everywhere(self) -> bool:
+        """Whether the cluster has an admin key, so that a key is needed on all nodes."""
         ...
 
     def keys(self, *, revoked: bool) -> Sequence[KeyView]:

@@ -1,6 +1,7 @@
 """What a node says when it is up: where it listens, and what stands open that should not."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from smg_node.access.certificates import CertificateRule
 from smg_node.config.address import Address
 from smg_node.config.frozen_settings import plain_settings
 from smg_node.config.settings import Settings
-from smg_node.http.announcement import announce, is_open, readable_keys
+from smg_node.http.announcement import announce, is_open, lacks_administrator, readable_keys
 from support.http.http_node import node
 from support.http.raw_http import ask
 
@@ -48,6 +49,22 @@ async def test_an_admin_key_closes_it_unless_it_is_to_stay_open() -> None:
             )
             assert made.status == 201
             assert is_open(served.parts, PUBLIC) is opened
+
+
+async def test_a_closed_node_that_lets_no_administrator_in_is_told_from_others() -> None:
+    for options, lacking in (
+        ({}, False),
+        ({"certificates": RULES}, True),
+        ({"certificates": (*RULES, CertificateRule("ops", "admin", "t"))}, False),
+        ({"certificates": RULES, "admin_listen": "unix:/tmp/none.sock"}, False),
+    ):
+        async with node() as served:
+            served.parts.options = replace(served.parts.options, **options)
+            assert lacks_administrator(served.parts) is lacking
+    async with node() as served:
+        await ask(served.port, "POST", "/v1/cluster/keys", {"role": "admin"})
+        served.parts.options = replace(served.parts.options, certificates=RULES)
+        assert not lacks_administrator(served.parts)
 
 
 async def test_it_is_said_in_a_line_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

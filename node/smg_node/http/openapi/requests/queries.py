@@ -129,6 +129,7 @@ QUERY_SCHEMAS: Final[Mapping[str, Mapping[str, Schema]]] = {
     },
     "keys": {"all": _SWITCH},
     "revoke_key": {"force": _SWITCH},
+    "define_issuer": {"force": _SWITCH},
     "remove_issuer": {"force": _SWITCH},
     "remove_role": {"force": _SWITCH},
     "remove_provider": {"force": _SWITCH},

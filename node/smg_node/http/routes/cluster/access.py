@@ -2,10 +2,14 @@
 
 import asyncio
 import re
+from collections.abc import Collection, Sequence
 from typing import Final
+
+import msgspec
 
 from smg_node.access.key_rights import KeyRights
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.administrators import has_administrator
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import (
@@ -19,15 +23,23 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.access import FOR_MAX_S, SUBJECT_MAX, AccessService, IssuerChange
+from smg_node.http.ports.keys import CLOSED_META
 
 DENIED: Final = "access.deny"
 UNDONE: Final = "access.undo"
 CHANGED: Final = "issuer.changed"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
+_LIVING: Final = ("alive", "suspect")
 _LAST: Final = (
     "this is the last issuer, and there is no admin key: without it data is open to everyone again, and the admin API"
-    " answers loopback only; force it (?force=true, --force) if that is meant"
+    " answers loopback only, on {}; force it (?force=true, --force) if that is meant"
 )
+_LOCKED: Final = (
+    "nobody could administer this node any more: no key is good for that, and no issuer or certificate is worth the role"
+    " admin; make a key first (smg-admin keys create --role admin), or map a role to admin; force it (?force=true,"
+    " --force) if that is meant"
+)
+_SHOWN: Final = 8
 _FIELDS: Final = ("issuer", "subject", "before_ms", "for_s")
 _ISSUER_MAX: Final = 63
 _TIME_MAX_MS: Final = (1 << 53) - 1
@@ -54,7 +66,9 @@ class AccessRoutes:
         )
 
     async def define(self, request: HttpRequest) -> Reply:
-        """Define an issuer on every node, if the version is the one that `If-Match` names."""
+        """Define an issuer on every node, if the version is the one that `If-Match` names; with `?force=true` also one that
+        leaves nobody who could administer this node.
+        """
         name, version = request.values["name"], expected_version(request)
         if not _NAME.fullmatch(name):
             raise invalid("a name has small letters, digits and . _ -, at most 63", "name")
@@ -64,9 +78,12 @@ class AccessRoutes:
         # What tokens of that name were worth before is taken away.
         roles = {*checked["role_map"].values(), *self._access.worth(name)}
         self._rights(request).check_mapped(roles)
+        if not query_switch(request, "force"):
+            self._check_administered(name, set(checked["role_map"].values()))
+        closed = self._is_closed()
         done = self._access.define(name, checked, version=version)
         self._record(request, CHANGED, name, done)
-        return json_reply(done.after)
+        return json_reply({**msgspec.to_builtins(done.after), "closes": not closed})
 
     async def remove(self, request: HttpRequest) -> Reply:
         """Take the cluster's definition of an issuer away, if the version is the one that `If-Match` names; with
@@ -75,10 +92,15 @@ class AccessRoutes:
         name, version = request.values["name"], expected_version(request)
         forced, rights = query_switch(request, "force"), self._rights(request)
         rights.check_mapped(self._access.worth(name))
-        if self._opens_without(name):
+        if opened := self._opened_without(name):
             if not forced:
-                raise SmgError(ErrorKind.CONFLICT, _LAST, where="name", code="last_issuer")
+                where = ", ".join(opened[:_SHOWN])
+                raise SmgError(
+                    ErrorKind.CONFLICT, _LAST.format(where), where="name", code="last_issuer"
+                )
             rights.check_opened()
+        elif not forced and name in self._access.mapped():
+            self._check_administered(name, ())
         done = self._access.remove(name, version=version)
         self._record(request, CHANGED, name, done)
         return json_reply({"status": "removed", "name": name, "now": done.after})
@@ -86,9 +108,33 @@ class AccessRoutes:
     def _rights(self, request: HttpRequest) -> KeyRights:
         return KeyRights(request.identity, self._parts.options.roles)
 
-    def _opens_without(self, name: str) -> bool:
-        closed = self._parts.keys.closed or self._parts.options.certificates
-        return not closed and self._access.is_last(name)
+    def _opened_without(self, name: str) -> Sequence[str]:
+        """Return the living members that nothing would close any more without the cluster's definition of an issuer."""
+        parts = self._parts
+        if parts.keys.closed_everywhere or not self._access.is_last(name):
+            return ()
+        own = parts.keys.closed or parts.options.certificates or self._access.has_own
+        return [
+            row.name
+            for row in parts.cluster.members()
+            if row.state in _LIVING and not (own if row.me else row.meta.get(CLOSED_META))
+        ]
+
+    def _check_administered(self, name: str, roles: Collection[str]) -> None:
+        """Return if somebody may administer this node once tokens of an issuer are worth these roles, or if nobody may now;
+        CONFLICT `nobody_administers`.
+        """
+        before = self._access.mapped()
+        after = {**before, name: roles}
+        if has_administrator(self._parts, after):
+            return
+        # Open, whoever is on its machine administers it.
+        was_open = not before and not self._is_closed()
+        if was_open or has_administrator(self._parts, before):
+            raise SmgError(ErrorKind.CONFLICT, _LOCKED, where="role_map", code="nobody_administers")
+
+    def _is_closed(self) -> bool:
+        return bool(self._parts.authenticator.closed or self._parts.options.certificates)
 
     def _record(self, request: HttpRequest, action: str, name: str, done: IssuerChange) -> None:
         before = None if done.before is None else done.before.spec

@@ -59,6 +59,7 @@ def _member(row: MemberRow) -> dict[str, Any]:
         "state": row.state,
         "me": row.me,
         "http": str(row.meta.get("http", "")),
+        "admin": str(row.meta.get("admin", "")),
         "version": str(row.meta.get("version", "")),
         "silent": "",
     }

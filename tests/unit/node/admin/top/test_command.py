@@ -22,6 +22,7 @@ import pytest
 
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.top.poller import Poller
+from smg_node.admin.top.snapshot import read_snapshot
 from support.http.admin_api import RunAdmin
 from support.http.http_node import node
 from support.http.polled_cluster import ToldCluster, worker
@@ -98,6 +99,64 @@ def test_when_the_node_that_was_asked_dies_one_that_it_named_is_asked() -> None:
         assert numbers(reader) == "b"
         assert reader.url == second.url
         assert numbers(reader) == "b", "it goes on with the one that answers"
+
+
+def test_a_node_that_answers_operators_elsewhere_is_asked_there() -> None:
+    cluster = ToldCluster("a", "b")
+    with listening(ToldNode()) as public, listening(ToldNode()) as second:
+        with listening(ToldNode()) as first:
+            told = dict(cluster.said())
+            told["nodes"][1] |= {
+                "http": f"127.0.0.1:{public.port}",
+                "admin": f"127.0.0.1:{second.port}",
+            }
+            first.answers = {"/v1/cluster/metrics": (200, told)}
+            second.answers = {"/v1/cluster/metrics": (200, {**told, "node": "b"})}
+            reader = reading(first.url)
+            assert numbers(reader) == "a"
+        assert numbers(reader) == "b"
+    assert public.asked == []
+
+
+def test_nodes_that_can_be_asked_on_their_own_machines_only_are_said() -> None:
+    cluster = ToldCluster("a", "b", "c")
+    with listening(ToldNode()) as public:
+        with listening(ToldNode()) as first:
+            told = dict(cluster.said())
+            told["nodes"][1] |= {"http": f"127.0.0.1:{public.port}", "admin": "unix"}
+            told["nodes"][2] |= {"http": "", "admin": ""}
+            first.answers = {"/v1/cluster/metrics": (200, told)}
+            reader = reading(first.url)
+            assert numbers(reader) == "a"
+        with pytest.raises(AdminError) as nobody:
+            numbers(reader)
+    assert "; b can be asked on their own machines only (http.admin_listen)" in str(nobody.value)
+    assert public.asked == []
+
+
+def test_an_address_of_another_machine_itself_is_not_taken_for_one_of_this() -> None:
+    snapshot = read_snapshot(
+        {
+            "node": "a",
+            "metrics": {},
+            "nodes": [
+                {"name": name, "state": "alive", "http": "", "admin": admin, "version": "1"}
+                | {"silent": "", "at_s": 0, "ready": True, "draining": False, "reasons": []}
+                | {"degraded": [], "rows": {}, "cut": 0}
+                for name, admin in (("a", "10.0.0.1:7"), ("b", "127.0.0.1:7"), ("c", "10.0.0.3:7"))
+            ],
+        }
+    )
+    for url, tried in (
+        ("https://10.0.0.1:7", ["https://10.0.0.1:7", "https://10.0.0.3:7"]),
+        (
+            "http://127.0.0.1:9/",
+            ["http://127.0.0.1:9/", "http://10.0.0.1:7", "http://127.0.0.1:7", "http://10.0.0.3:7"],
+        ),
+    ):
+        reader = reading(url)
+        reader._answered(url, snapshot)
+        assert list(reader._candidates()) == tried
 
 
 def test_the_next_of_the_named_nodes_is_asked_where_the_first_is_away_broken_or_too_old() -> None:

@@ -100,6 +100,14 @@ async def test_addresses_on_every_interface_are_told_as_the_meshs_own() -> None:
     assert mesh.meta["http"] == "[fd00::1]:30000"
 
 
+async def test_where_operators_are_answered_is_told_and_of_a_socket_that_it_is_one() -> None:
+    life, mesh, _ = member()
+    life.publish(Address("10.0.0.1", 30000), None, "0.0.0.0:7000")
+    assert mesh.meta == {"http": "10.0.0.1:30000", "admin": "10.0.0.1:7000"}
+    life.publish(Address("10.0.0.1", 30000), None, "unix:/run/smg-node/admin.sock")
+    assert mesh.meta["admin"] == "unix"
+
+
 async def test_others_are_told_what_waits_on_its_disk() -> None:
     life, mesh, _ = member()
     life.say_spooling(on=True)

@@ -1,7 +1,5 @@
 """Access over HTTP: issuers and their keys are shown, subjects denied and let in again, and each change is audited."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -9,43 +7,20 @@ import pytest
 
 from smg_mesh.shared import IssuerKeySet
 from smg_node.access.roles import Roles
-from smg_node.access.tokens.key_set import read_key_set
-from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
-from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
 from smg_node.core.access.permissions import DATA, PERMISSIONS
-from support.access.issuers_of_test import LENT, IssuersOfTest
-from support.access.key_world import CORP, KeyWorld
+from support.access.access_routes import ISSUERS, SPEC, SPEC_ISSUER, define, served
+from support.access.issuers_of_test import LENT
+from support.access.key_world import CORP
 from support.access.one_token import OneToken
-from support.http.http_node import Node, node
+from support.http.http_node import Node
 from support.http.raw_http import Response, ask
 
-ISSUERS = "/v1/cluster/access/issuers"
 DENIALS = "/v1/cluster/access/denials"
 WEEK_S = 7 * 86_400
 SET = (
     b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},'
     b'{"kty":"oct","kid":"b","k":""}]}'
 )
-
-
-@asynccontextmanager
-async def served(**changes: Any) -> AsyncIterator[tuple[Node, KeyWorld]]:
-    world = KeyWorld(("node-a",))
-    state = world.states["node-a"]
-    keys = SharedIssuerKeys(
-        lambda: world.issuers,
-        state.keys,
-        state.denials,
-        lambda alias: None,
-        read_key_set,
-        world.clock.now_ms,
-    )
-    parts = IssuerParts(keys, world.fetches["node-a"], None)
-    async with node(**changes) as one:
-        one.parts.token_access = lambda: ClusterAccess(
-            IssuersOfTest(world, parts), state, world.clock.now_ms
-        )
-        yield one, world
 
 
 async def deny(one: Node, **body: Any) -> Response:
@@ -144,21 +119,6 @@ async def test_a_node_without_issuers_shows_none_and_denies_nobody() -> None:
         assert "known: none" in refused.error()["message"]
 
 
-SPEC_ISSUER = "https://other.example"
-SPEC = {
-    "issuer": SPEC_ISSUER,
-    "audiences": ["smg"],
-    "roles": "/groups",
-    "role_map": {"ops": "operator", "*": "user"},
-    "tenant": "/azp",
-    "leeway_s": 5,
-}
-
-
-async def define(one: Node, name: str, body: Any, version: str = "*") -> Response:
-    return await ask(one.port, "PUT", f"{ISSUERS}/{name}", body, {"if-match": version})
-
-
 async def test_an_issuer_is_defined_changed_and_taken_away_by_version() -> None:
     async with served() as (one, world):
         made = (await define(one, "other", SPEC, "0")).json()
@@ -170,7 +130,7 @@ async def test_an_issuer_is_defined_changed_and_taken_away_by_version() -> None:
         assert again.json()["spec"]["tenant"] == "/team"
         assert (await ask(one.port, "PUT", f"{ISSUERS}/other", SPEC)).status == 428
         world.states["node-a"].keys.put(IssuerKeySet("other", SET, 1, -1, SPEC_ISSUER, "b"))
-        path, match = f"{ISSUERS}/other", {"if-match": again.json()["version"]}
+        path, match = f"{ISSUERS}/other?force=true", {"if-match": again.json()["version"]}
         gone = await ask(one.port, "DELETE", path, b"", match)
         assert gone.json() == {"status": "removed", "name": "other", "now": None}
         assert world.states["node-a"].keys.get("other", SPEC_ISSUER) is None
