@@ -368,7 +368,7 @@ async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
     return [{**told, **asdict(load)} for load in loads] or [told]
 
 
-def build_doubts(
+def build_readiness(
     cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
 ) -> Callable[[], ReadinessReasons]:
     """Return the reasons this node should not be sent work, or is not as it should be."""

@@ -56,7 +56,7 @@ from smg_node.wiring.base import (
     running,
     signals,
 )
-from smg_node.wiring.fleet_parts import FleetService, build_doubts, build_fleet, build_prefixes
+from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes, build_readiness
 from smg_node.wiring.mcp_parts import tool_servers
 from smg_node.wiring.provider_parts import build_providers, let_define
 from smg_node.wiring.serving_parts import (
@@ -182,7 +182,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     gossiped = (settings, shared, prefixes, fleet)
     sharing = build_sharing(*gossiped, monotonic_s=clock.monotonic_s, meters=base.meters)
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
-    doubts = build_doubts(cluster, sharing, history)
+    doubts = build_readiness(cluster, sharing, history)
     desk = FleetService(
         fleet,
         networks,
