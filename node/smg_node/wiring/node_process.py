@@ -192,6 +192,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
         doubts=doubts,
+        beside=(lambda worker_id: 0) if control is None else control.load.beside,
     )
     desks = _build_services(settings, base, shared, cluster)
     usage = build_usage(settings, desks.live, cluster, base)
