@@ -56,8 +56,8 @@ class LeavableThreads(ThreadPoolExecutor):
                 thread.start()
         return outcome
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """See `Executor`; what still runs after `patience_s` is left behind."""
+    def shutdown(self, wait: object = True, *, cancel_futures: bool = False) -> None:
+        """See `Executor`, which lets `wait` be given by position; what still runs after `patience_s` is left behind."""
         with self._guard:
             self._closed = True
             begun = list(self._begun)

@@ -156,7 +156,10 @@ def build_prefixes(settings: Settings, fleet: Fleet) -> Prefixes:
 
 
 class FleetService:
-    """Answers the HTTP surface's questions about models, workers, sessions and health."""
+    """Answers the HTTP surface's questions about models, workers, sessions and health.
+
+    `beside` returns how many requests other processes of this node have open at a worker.
+    """
 
     def __init__(
         self,
@@ -169,8 +172,10 @@ class FleetService:
         workers_ready_min: int,
         draining: Callable[[], bool],
         doubts: Callable[[], ReadinessReasons] = ReadinessReasons,
+        beside: Callable[[str], int] = lambda worker_id: 0,
     ) -> None:
         self._fleet = fleet
+        self._beside = beside
         self._networks = networks
         self._registry = registry
         self._sessions = sessions
@@ -292,15 +297,19 @@ class FleetService:
     async def loads(self) -> Sequence[Mapping[str, Any]]:
         """Return the load each ready worker reports, one row a rank."""
         asked = [worker for worker in self._fleet.workers() if worker.routable]
-        rows = await asyncio.gather(*(_load_rows(worker) for worker in asked))
+        told = [(worker, worker.inflight + self._beside(worker.id)) for worker in asked]
+        rows = await asyncio.gather(*(_load_rows(worker, inflight) for worker, inflight in told))
         return [row for part in rows for row in part]
 
     def _view(self, worker: Worker) -> WorkerView:
         sights, now_s = self._registry.outlook.sights(worker.id), self._clock.monotonic_s()
         view = worker_view(worker, sights, now_s=now_s)
+        beside = self._beside(worker.id)
+        if beside:
+            view = replace(view, inflight=view.inflight + beside)
         if worker.relayed is not None:
-            beside = self._fleet.served(worker.relayed.name) is not None
-            used_for = "what gRPC workers of its model cannot do" if beside else "all requests"
+            others = self._fleet.served(worker.relayed.name) is not None
+            used_for = "what gRPC workers of its model cannot do" if others else "all requests"
             view = replace(view, details={**view.details, "used_for": used_for})
         return view
 
@@ -350,12 +359,8 @@ def _why_idle(worker: Worker) -> str:
     return worker.shown_reason
 
 
-async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
-    told: dict[str, Any] = {
-        "worker": worker.id,
-        "url": worker.url.endpoint,
-        "inflight": worker.inflight,
-    }
+async def _load_rows(worker: Worker, inflight: int) -> list[dict[str, Any]]:
+    told: dict[str, Any] = {"worker": worker.id, "url": worker.url.endpoint, "inflight": inflight}
     if worker.engine is None:
         return [{**told, "error": "not connected"}]
     if worker.role == "encode":
@@ -368,7 +373,7 @@ async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
     return [{**told, **asdict(load)} for load in loads] or [told]
 
 
-def build_doubts(
+def build_readiness(
     cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
 ) -> Callable[[], ReadinessReasons]:
     """Return the reasons this node should not be sent work, or is not as it should be."""

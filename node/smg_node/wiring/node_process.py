@@ -57,7 +57,7 @@ from smg_node.wiring.base import (
     signals,
 )
 from smg_node.wiring.discovery.live_discovery import LiveDiscovery
-from smg_node.wiring.fleet_parts import FleetService, build_doubts, build_fleet, build_prefixes
+from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes, build_readiness
 from smg_node.wiring.mcp_parts import tool_servers
 from smg_node.wiring.provider_parts import build_providers, let_define
 from smg_node.wiring.serving_parts import (
@@ -182,7 +182,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     gossiped = (settings, shared, prefixes, fleet)
     sharing = build_sharing(*gossiped, monotonic_s=clock.monotonic_s, meters=base.meters)
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
-    doubts = build_doubts(cluster, sharing, history)
+    doubts = build_readiness(cluster, sharing, history)
     desk = FleetService(
         fleet,
         networks,
@@ -192,6 +192,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
         doubts=doubts,
+        beside=(lambda worker_id: 0) if control is None else control.load.beside,
     )
     desks = _build_services(settings, base, shared, cluster)
     usage = build_usage(settings, desks.live, cluster, base)

@@ -127,6 +127,36 @@ async def test_processes_are_one_node(several: RunningNode) -> None:
     await everywhere(port, key, lambda answer: answer.status == 200)
 
 
+async def test_operators_see_what_all_processes_have_open(
+    several: RunningNode, clients: AsyncExitStack
+) -> None:
+    await serves_everywhere(several)
+    port = port_of(several.url)
+
+    async def shown() -> tuple[int, int, int]:
+        [worker] = (await ask(port, "GET", "/workers")).json()["workers"]
+        [rank] = (await ask(port, "GET", "/get_loads")).json()["loads"]
+        one = (await ask(port, "GET", f"/workers/{worker['id']}")).json()
+        return worker["inflight"], one["inflight"], rank["inflight"]
+
+    async def comes_to(count: int) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while await shown() != (count, count, count):  # noqa: ASYNC110 - it is another process
+                await asyncio.sleep(0.05)
+
+    assert await shown() == (0, 0, 0)
+    # Without an end of their own, so that all are open when it is looked; each goes to either process.
+    begun = []
+    for _ in range(6):
+        client = await clients.enter_async_context(connect(port_of(several.url)))
+        begun.append(await begin(client, chat("sim")))
+    for stream in begun:
+        await stream.until_text()
+    await comes_to(6)
+    await clients.aclose()
+    await comes_to(0)
+
+
 async def its_tokenizer_is_read_when_needed(node: RunningNode, port: int) -> None:
     """What only the control process answers is what makes it read a tokenizer; it knows of it by then."""
 

@@ -66,10 +66,11 @@ def test_threads_and_tasks_are_named_with_where_they_are() -> None:
         await asyncio.sleep(3600)
 
     async def main() -> list[str]:
-        task = asyncio.get_running_loop().create_task(rests(), name="resting")
-        await asyncio.sleep(0)
-        found = await asyncio.to_thread(left_over, asyncio.get_running_loop())
-        task.cancel()
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(rests(), name="resting")
+            await asyncio.sleep(0)
+            found = await asyncio.to_thread(left_over, asyncio.get_running_loop())
+            task.cancel()
         return found
 
     found = asyncio.run(main())
@@ -81,14 +82,15 @@ def test_threads_and_tasks_are_named_with_where_they_are() -> None:
 
 def test_many_are_counted() -> None:
     async def main() -> list[str]:
-        tasks = [
-            asyncio.get_running_loop().create_task(asyncio.sleep(3600), name=f"t{at:03}")
-            for at in range(100)
-        ]
-        await asyncio.sleep(0)
-        found = left_over(asyncio.get_running_loop())
-        for task in tasks:
-            task.cancel()
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(asyncio.sleep(3600), name=f"t{number:03}")
+                for number in range(100)
+            ]
+            await asyncio.sleep(0)
+            found = left_over(asyncio.get_running_loop())
+            for task in tasks:
+                task.cancel()
         return found
 
     found = asyncio.run(main())

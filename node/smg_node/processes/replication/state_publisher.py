@@ -261,6 +261,10 @@ class Publishing:
         """Return what all others than the control process have open there."""
         return self._others(ME, worker_id)
 
+    def beside(self, worker_id: str) -> int:
+        """Return how many requests the data processes of this node have open there."""
+        return self.calls.others(ME, worker_id)[0]
+
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
         """Call `heard` with the workers on which others have more or less open than before."""
         self._watching_loads.append(heard)

@@ -14,7 +14,6 @@ import pytest
 from smg_node.discovery.file.descendants import MARK, end_descendants, new_mark
 from smg_node.discovery.file.look import LookError, run_program
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it goes by /proc")
 WAIT_S = 60.0
 # Leaves its session and its parent, as daemons do, keeps nothing open, and says who it is.
 _DAEMON = """
