@@ -28,8 +28,9 @@ from smg_chaos.bench.gateways.tool_engines import Beside, start_beside, start_se
 from smg_chaos.bench.load.corpus import standard_library
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Script, VendorScript, long_sizes
+from smg_chaos.bench.load.tools.tool_workloads import first_runs
 from smg_chaos.bench.load.workload import Behind, Load, Workload
-from smg_chaos.bench.load.workloads import BURST_TOKENS, WORKLOADS, first_runs
+from smg_chaos.bench.load.workloads import BURST_TOKENS, WORKLOADS
 from smg_chaos.engine.scripts.bundle import Bundle
 from smg_node.engines.engine import Contract
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
-from smg_chaos.bench.options import Options, ToolLoad
+from smg_chaos.bench.options import FlashLoad, Options, ToolLoad
 
 _LOAD: Final = "Load"
 _WHOM: Final = "Gateways and engines"
@@ -26,6 +26,12 @@ documents   prompts of 32 KB that were never seen
 turns       chats of 16 turns
 idle        one client
 mixed       96 paced streams, a loop of 32 KB prompts, short probes
+
+Flash crowds, of as many as --crowd says: all connect and ask in one instant, again and again:
+
+flash         streams that go on for a second, a token every 20 ms
+flash1        streams of one token
+flash-beside  gaps between tokens of 256 paced streams, beside crowds of one token
 
 With a model that sees, asked by two clients in a closed loop; `pictures` is all:
 
@@ -69,6 +75,8 @@ $ smg-chaos bench -w paced --streams 64 --streams 256 --duration-s 10
 
 $ smg-chaos bench -g smg-node -g litellm -w vendor
 (this gateway and litellm in front of the same vendor)
+
+$ smg-chaos bench -w flash -w flash1 --crowd 256 --crowd 1000 -g smg-node -g "two:smg-node --processes 2" -g smg
 
 $ smg-chaos bench -w tools --duration-s 10
 (what runs of tools do to streams: with more than that, --runs-per-s and --result-bytes)
@@ -133,6 +141,19 @@ _ResultBytes: TypeAlias = Annotated[
     int,
     typer.Option(help="size of what a tool returns", min=100, max=200_000, rich_help_panel=_LOAD),
 ]
+_Crowd: TypeAlias = Annotated[
+    list[int] | None,
+    typer.Option(
+        help="streams that begin in one instant (256; of one token 1000); repeat it",
+        min=1,
+        max=8192,
+        rich_help_panel=_LOAD,
+    ),
+]
+_Kept: TypeAlias = Annotated[
+    bool,
+    typer.Option("--kept", help="a crowd is connected before it asks", rich_help_panel=_LOAD),
+]
 _ClientProcesses: TypeAlias = Annotated[
     int, typer.Option(help="processes that make the load", min=1, max=16, rich_help_panel=_LOAD)
 ]
@@ -191,6 +212,8 @@ def bench(
     step_ms: _StepMs = _TOOLS.step_ms,
     runs_per_s: _RunsPerS = _TOOLS.runs_per_s,
     result_bytes: _ResultBytes = _TOOLS.result_bytes,
+    crowd: _Crowd = None,
+    kept: _Kept = False,
     client_processes: _ClientProcesses = 1,
     tokenizer: _Tokenizer = None,
     contract: _Contract = "vllm",
@@ -219,12 +242,8 @@ def bench(
             clients=clients,
             rate_per_s=rate,
             streams=tuple(streams or (64, 256)),
-            tools=ToolLoad(
-                streams=tuple(streams or _TOOLS.streams),
-                step_ms=step_ms,
-                runs_per_s=runs_per_s,
-                result_bytes=result_bytes,
-            ),
+            tools=ToolLoad(tuple(streams or _TOOLS.streams), step_ms, runs_per_s, result_bytes),
+            crowds=FlashLoad(tuple(crowd or ()), kept),
             client_processes=client_processes,
             tokenizer=tokenizer,
             contract=contract,

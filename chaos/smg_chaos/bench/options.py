@@ -15,6 +15,15 @@ class ToolLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class FlashLoad:
+    """Options of flash crowds: how many begin in one instant, connected before it if `kept`."""
+
+    sizes: tuple[int, ...] = ()
+    """Of none: 256 streams that go on, 1,000 of one token."""
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """The command line, checked for types and ranges only."""
 
@@ -27,6 +36,7 @@ class Options:
     clients: int = 32
     rate_per_s: float = 0.0
     tools: ToolLoad = field(default_factory=ToolLoad)
+    crowds: FlashLoad = field(default_factory=FlashLoad)
     streams: tuple[int, ...] = (64, 256)
     client_processes: int = 1
     tokenizer: Path | None = None

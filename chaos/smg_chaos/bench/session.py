@@ -16,6 +16,7 @@ from rich.console import Console
 from smg_chaos.bench.bench import Bench, Plan
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.figures import machine
+from smg_chaos.bench.figures.flash import add_flash_notes
 from smg_chaos.bench.figures.gaps import add_gap_notes
 from smg_chaos.bench.figures.measurement import Lengths
 from smg_chaos.bench.figures.process_accounting import AccountingError, cpu_s
@@ -85,7 +86,7 @@ async def until_told(bench: Bench) -> None:
 def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     """Return the plan; ValueError or BenchError says what cannot be had."""
     names = options.workloads or _DEFAULT_WORKLOADS
-    chosen = workloads.chosen(names, options.streams, options.tools)
+    chosen = workloads.chosen(names, options.streams, options.tools, options.crowds)
     target = _target(options)
     behind: set[Behind] = {one.behind for one in chosen}
     if target is not None and behind & _BESIDE:
@@ -206,6 +207,7 @@ def _finish(bench: Bench, facts: dict[str, Any], options: Options, console: Cons
     base = base_of(plan)
     figures: list[Figure] = figures_of(bench.rows, plan.workloads, labels, base)
     add_gap_notes(figures, bench.rows, plan.workloads)
+    add_flash_notes(figures, bench.rows, plan.workloads)
     text = table(figures, plan.workloads, base=base, facts=facts)
     print(text)
     content = msgspec.json.format(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from smg_chaos.bench.figures.rows import Figure, Row
-from smg_chaos.bench.load.tool_runs import PICTURES, RUNS
+from smg_chaos.bench.load.tools.tool_runs import PICTURES, RUNS
 from smg_chaos.bench.load.workload import Workload
 
 RATIO_MAX: Final = 1.1

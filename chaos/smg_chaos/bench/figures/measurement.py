@@ -16,7 +16,7 @@ from smg_chaos.bench.gateways.gateways import Gateway
 from smg_chaos.bench.load.job import Job, Tally
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Spoken
-from smg_chaos.bench.load.tool_runs import PICTURES, RUNS
+from smg_chaos.bench.load.tools.tool_runs import PICTURES, RUNS
 from smg_chaos.bench.load.workload import Load, Workload
 from smg_chaos.bench.load.workloads import SLACK_S
 
@@ -135,7 +135,8 @@ def _count(
     row: Row, workload: Workload, counted: dict[str, Tally], whole: dict[str, Tally]
 ) -> None:
     """Fill in what the clients counted: inside the borders, and errors of the whole job."""
-    held = workload.paced
+    # A stream that began inside the borders may end behind them.
+    held = workload.paced or workload.crowd
     tallies = whole if held else counted
     row.requests = sum(tally.requests for tally in tallies.values())
     row.tokens = sum(tally.tokens for tally in counted.values())
@@ -147,6 +148,7 @@ def _count(
     row.prompt_tokens = prompts / row.requests if row.requests else 0.0
     told = tallies.get(workload.first, Tally())
     row.ttft_ms = times_of(told.ttft)
+    row.asking_ms, row.crowds = times_of(told.asking), told.crowds
     paced = [tally for name, tally in tallies.items() if name not in (RUNS, PICTURES)]
     row.tpot_ms = times_of([value for tally in paced for value in tally.tpot])
     row.latency_ms = times_of(told.latency)

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from smg_chaos.bench.load.tool_runs import PICTURES, RUNS
+from smg_chaos.bench.load.tools.tool_runs import PICTURES, RUNS
 from smg_chaos.bench.load.workload import Workload
 
 SPREAD_MAX: Final = 0.2
@@ -69,6 +69,10 @@ class Row(msgspec.Struct, kw_only=True):
     latency_ms: Times = Times()
     gap_ms: Times = Times()
     """Between two arrivals of tokens of a stream, where that is what is asked about."""
+    crowds: int = 0
+    """Crowds that began in one instant each."""
+    asking_ms: Times = Times()
+    """From the instant of a crowd until a request of it had left the client: its own part of the time to the first token."""
     flows: dict[str, int] = {}
     """Requests of every flow, where there are several."""
     rss_mb: float = 0.0

@@ -18,7 +18,7 @@ from smg_chaos.bench.gateways.engines import (
     start_seer,
 )
 from smg_chaos.bench.load.script import Script
-from smg_chaos.bench.load.tool_runs import CALLER, SEER
+from smg_chaos.bench.load.tools.tool_runs import CALLER, SEER
 from smg_chaos.engine.scripts.calls_once import NUMBER
 
 _URL: Final = re.compile(rb"url=(\S+)")

@@ -14,6 +14,7 @@ import msgspec
 import uvloop
 
 from smg_chaos.bench.load.corpus import standard_library
+from smg_chaos.bench.load.flash.flash_run import FlashRun
 from smg_chaos.bench.load.job import Command, Job, Reply, Tally
 from smg_chaos.bench.load.load_flows import FlowRun
 from smg_chaos.bench.load.requests import requests_of
@@ -41,18 +42,17 @@ class Client:
         return msgspec.json.decode(line, type=Command) if line else None
 
     async def _work(self, job: Job) -> None:
-        runs = []
+        runs: list[FlowRun] = []
         for place, flow in enumerate(job.flows):
             requests = requests_of(job, flow, self._corpus)
-            runs.append(FlowRun(job, flow, requests, seed=job.seed + place))
+            kind = FlashRun if flow.shape == "flash" else FlowRun
+            runs.append(kind(job, flow, requests, seed=job.seed + place))
         gc.collect()
         gc.freeze()
         async with asyncio.TaskGroup() as group:
             for run in runs:
-                for number in range(run.flow.connections):
-                    group.create_task(run.lane(number))
-                if run.flow.shape == "open":
-                    group.create_task(run.arrivals())
+                for work in run.work():
+                    group.create_task(work)
             self._say(Reply(did="start"))
             await self._obey(runs)
 

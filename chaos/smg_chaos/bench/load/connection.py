@@ -130,11 +130,15 @@ class Connection(asyncio.Protocol):
         """Whether a request can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def ask(self, request: bytes, asked_s: float) -> None:
-        """Send a request."""
+    def expect(self, asked_s: float) -> None:
+        """Await the answer to a request that was due then and was sent by somebody else."""
         assert self._exchange is None, "one request at a time"
-        assert self._transport is not None, "the connection is open"
         self._exchange = Exchange(asked_s)
+
+    def ask(self, request: bytes, asked_s: float) -> None:
+        """Send a request, and await its answer."""
+        assert self._transport is not None, "the connection is open"
+        self.expect(asked_s)
         self._transport.write(request)
 
     def close(self) -> None:

@@ -31,12 +31,13 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
     closed: each of `connections` asks again as soon as it has its answer. open: requests come at
     `rate_per_s`, whether answers come or not, over at most `connections`; what finds none free waits
-    and its waiting counts. held: each connection asks once, for a stream that lasts.
+    and its waiting counts. held: each connection asks once, for a stream that lasts. flash: all connections ask in one
+    instant, and again when all have their answers.
     `text` is what the answer must be, if that is known.
     """
 
     name: str
-    shape: Literal["closed", "open", "held"]
+    shape: Literal["closed", "open", "held", "flash"]
     connections: int
     tokens: int
     stream: bool
@@ -50,6 +51,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     api: Api = "chat"
     gaps: bool = False
     """Whether all times between two arrivals of tokens are told."""
+    kept: bool = False
+    """Whether those who ask in one instant are connected before it, and stay so."""
     process: int | None = None
     """The client process that has it alone, counted from 0 and around; None: all of them share it."""
 
@@ -92,6 +95,10 @@ class Tally(msgspec.Struct, kw_only=True):
     latency: list[float] = []
     gap: float = 0.0
     """The longest time between two tokens of a stream, in seconds."""
+    asking: list[float] = []
+    """From the instant of a crowd until a request of it had left the client."""
+    crowds: int = 0
+    """Crowds that began inside the borders."""
     gaps: list[float] = []
     """Times between two arrivals of tokens inside the borders, in seconds, or a fair sample of them."""
 

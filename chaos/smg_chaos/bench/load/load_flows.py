@@ -5,20 +5,20 @@ stream.
 import asyncio
 import random
 from collections import deque
+from collections.abc import Coroutine, Sequence
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 from smg_chaos.bench.load.answer_check import Judge
 from smg_chaos.bench.load.answer_forms import WrongAnswerError
 from smg_chaos.bench.load.connection import Connection, Exchange
 from smg_chaos.bench.load.job import Flow, Job, Tally
 from smg_chaos.bench.load.requests import Requests
-from smg_chaos.bench.load.tool_runs import RunJudge
+from smg_chaos.bench.load.tools.tool_runs import RunJudge
 
 _SAMPLES_MAX: Final = 20_000
 _PROBLEMS_MAX: Final = 3
 _WAITING_MAX: Final = 10_000
-_CONNECT_S: Final = 10.0
 _RETRY_S: Final = 0.2
 
 
@@ -51,6 +51,9 @@ def judge_of(flow: Flow) -> Judge | RunJudge:
 class FlowRun:
     """One running flow. It owns its connections; the tasks belong to the job's group."""
 
+    CONNECT_S: Final = 10.0
+    """How long making a connection may take."""
+
     def __init__(self, job: Job, flow: Flow, requests: Requests, *, seed: int) -> None:
         self.flow = flow
         self._job = job
@@ -73,6 +76,11 @@ class FlowRun:
         """Whether it is between the borders."""
         self._ttft, self._tpot, self._latency, self._gaps = (Samples(self._rng) for _ in range(4))
 
+    def work(self) -> Sequence[Coroutine[Any, Any, None]]:
+        """Return the coroutines that make the load: each is to be a task until the flow ends."""
+        lanes = [self.lane(number) for number in range(self.flow.connections)]
+        return [*lanes, self.arrivals()] if self.flow.shape == "open" else lanes
+
     # ── Borders ──────────────────────────────────────────────────────────────
 
     def open(self) -> None:
@@ -82,7 +90,7 @@ class FlowRun:
 
     def close(self) -> Tally:
         """Stop counting; return what came since `open`."""
-        held = self.flow.shape == "held"
+        held = self.flow.shape in ("held", "flash")
         self._recording, self._between = self._whole, False
         tokens = self._tally.requests * self.flow.tokens
         self._tally.tokens = self._seen() - self._seen_at_open if held else tokens
@@ -106,21 +114,12 @@ class FlowRun:
         """Keep one connection open and send requests on it until the flow ends."""
         await self._rest(self._job.spread_s * number / self.flow.connections)
         loop = asyncio.get_running_loop()
-        gap = self._paused if self.flow.gaps else None
         while not self._stopping:
             self._left[number] = asyncio.Event()
             try:
-                async with asyncio.timeout(_CONNECT_S):
+                async with asyncio.timeout(self.CONNECT_S):
                     _, connection = await loop.create_connection(
-                        lambda: Connection(
-                            number,
-                            ended=self._ended,
-                            lost=self._lost,
-                            api=self.flow.api,
-                            gap=gap,
-                        ),
-                        self._job.host,
-                        self._job.port,
+                        lambda: self._protocol(number), self._job.host, self._job.port
                     )
             except OSError as error:
                 self._wrong(f"no connection: {str(error) or type(error).__name__}")
@@ -138,6 +137,10 @@ class FlowRun:
             await self._left[number].wait()
             if self.flow.shape == "held":
                 return
+
+    def _protocol(self, number: int) -> Connection:
+        gap = self._paused if self.flow.gaps else None
+        return Connection(number, ended=self._ended, lost=self._lost, api=self.flow.api, gap=gap)
 
     async def _rest(self, seconds: float) -> None:
         """Sleep, in short naps while the flow runs."""
@@ -211,7 +214,7 @@ class FlowRun:
         except WrongAnswerError as error:
             self._wrong(str(error))
             return
-        if not self._recording:
+        if not self._counts(exchange):
             return
         tally = self._tally
         tally.requests += 1
@@ -222,6 +225,10 @@ class FlowRun:
             if exchange.tokens > 1:
                 tally.gap = max(tally.gap, exchange.gap_s)
                 self._tpot.add((exchange.last_s - exchange.first_s) / (exchange.tokens - 1))
+
+    def _counts(self, _exchange: Exchange) -> bool:
+        """Return whether an answer that has ended is one of those that count."""
+        return self._recording
 
     def _wrong(self, problem: str) -> None:
         self._tally.errors += 1

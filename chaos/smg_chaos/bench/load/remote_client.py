@@ -126,9 +126,17 @@ def merged(replies: Sequence[Reply]) -> dict[str, Tally]:
     for reply in replies:
         for name, tally in reply.tallies.items():
             total = sums.setdefault(name, Tally())
-            for what in ("requests", "tokens", "errors", "prompt_tokens", "careful", "unsent"):
+            for what in (
+                "requests",
+                "tokens",
+                "errors",
+                "prompt_tokens",
+                "careful",
+                "unsent",
+                "crowds",
+            ):
                 setattr(total, what, getattr(total, what) + getattr(tally, what))
             total.gap = max(total.gap, tally.gap)
-            for what in ("problems", "ttft", "tpot", "latency", "gaps"):
+            for what in ("problems", "ttft", "tpot", "latency", "gaps", "asking"):
                 setattr(total, what, [*getattr(total, what), *getattr(tally, what)])
     return sums

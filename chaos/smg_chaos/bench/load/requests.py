@@ -8,7 +8,7 @@ import msgspec
 from smg_chaos.bench.load.corpus import Corpus
 from smg_chaos.bench.load.envelopes import SYSTEM, Envelope, envelope_of
 from smg_chaos.bench.load.job import Flow, Job, Prompt
-from smg_chaos.bench.load.tool_runs import ToolRuns
+from smg_chaos.bench.load.tools.tool_runs import ToolRuns
 
 _QUESTION: Final = (
     b" is my number. Tell me what you know about rivers, harbours and old ships, please."

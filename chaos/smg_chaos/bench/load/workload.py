@@ -8,6 +8,8 @@ from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Spoken
 from smg_chaos.bench.options import ToolLoad
 
+STREAMS: Final = "streams"
+"""The flow of paced streams beside others."""
 STEP_MS: Final = 20
 """From one token of a paced stream to the next, if nothing else is said."""
 
@@ -65,6 +67,8 @@ class Workload:
     """The flow beside its streams that is asked about."""
     runs_per_s: float = 0.0
     """Runs of tools a second that are wanted beside its streams."""
+    crowd: str = ""
+    """The flow whose requests all begin in one instant, again and again."""
     clients_min: int = 1
     """Client processes that it needs: what one reads must not hold up what another measures."""
 

@@ -9,12 +9,15 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
+from smg_chaos.bench.load.flash.flash_workloads import FLASH, flash_crowds
 from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Spoken
-from smg_chaos.bench.load.tool_runs import PICTURES, RUNS, SEER, run_flow
+from smg_chaos.bench.load.tools.tool_runs import PICTURES, SEER
+from smg_chaos.bench.load.tools.tool_workloads import tools
 from smg_chaos.bench.load.workload import (
     ROUND,
     STEP_MS,
+    STREAMS,
     Behind,
     Flows,
     Load,
@@ -23,7 +26,7 @@ from smg_chaos.bench.load.workload import (
     first_prompt,
     held_flow,
 )
-from smg_chaos.bench.options import ToolLoad
+from smg_chaos.bench.options import FlashLoad, ToolLoad
 
 BURST_TOKENS: Final = 129
 _SHORT_TOKENS: Final = 8
@@ -37,7 +40,6 @@ _PICTURE_CLIENTS: Final = 2
 _MIXED_STREAMS: Final = 96
 _MIXED_READERS: Final = 4
 _MIXED_PROBES_PER_S: Final = 60.0
-STREAMS: Final = "streams"
 PICTURE_STREAMS: Final = 64
 _MIXED_LONGER: Final = 8
 """Times what others take: some two thousand probes a round. The 99th percentile of 300 is the third of a few that were
@@ -195,59 +197,6 @@ def _beside_pictures(name: str, says: str, *, pictures: bool) -> Workload:
     )
 
 
-def tools(load: ToolLoad) -> tuple[Workload, ...]:
-    """Return the workloads of paced streams, without and with runs of tools beside them, for each number of streams."""
-    found: list[Workload] = []
-    for streams in load.streams:
-        name = f"tools-{streams}"
-        what = f"p99 of the gaps between tokens of {streams} streams, one every {load.step_ms} ms in each"
-        runs = f"{load.runs_per_s:g} runs a second whose results are {load.result_bytes:,} bytes"
-        found += [
-            _beside_runs(f"{name}-alone", what, load, streams, runs=False),
-            _beside_runs(name, f"{what}, beside {runs}", load, streams, runs=True),
-        ]
-    return tuple(found)
-
-
-def first_runs(load: ToolLoad) -> Workload:
-    """Return the workload of runs alone, for before anything counts."""
-
-    def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
-        return [run_flow(load, first_prompt(given))]
-
-    return Workload("tools-first", "run of a tool", "request", flows, first=RUNS, behind="tools")
-
-
-def _beside_runs(name: str, says: str, load: ToolLoad, streams: int, *, runs: bool) -> Workload:
-    def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
-        held = held_flow(given, script, streams, STREAMS, step_ms=load.step_ms)
-        alone = replace(held, gaps=True, process=0)
-        if not runs:
-            return [alone]
-        beside = replace(
-            run_flow(load, first_prompt(given) + ROUND // 2),
-            shape="open",
-            connections=64,
-            rate_per_s=load.runs_per_s,
-        )
-        return [alone, beside]
-
-    return Workload(
-        name,
-        says,
-        "gap",
-        flows,
-        paced=True,
-        first=RUNS if runs else STREAMS,
-        behind="tools",
-        step_ms=load.step_ms,
-        beside=f"{name}-alone" if runs else "",
-        companion=RUNS,
-        runs_per_s=load.runs_per_s if runs else 0.0,
-        clients_min=2,
-    )
-
-
 def _vendor(api: Api, way: str) -> tuple[Workload, ...]:
     """Return the workloads of one API in front of a vendor that speaks Messages; `way` is what that makes of it."""
     name, says = f"vendor-{way}", f"{way} to a vendor ({api.capitalize()} to Messages)"
@@ -368,19 +317,23 @@ _ALL: Final = (
     *_BESIDE,
     *_VENDOR,
 )
-NAMES: Final = (*(one.name for one in _ALL), "paced", "pictures", "vendor", "tools")
+NAMES: Final = (*(one.name for one in _ALL), "paced", "pictures", "vendor", "tools", *FLASH)
 WORKLOADS: Final[Mapping[str, Workload]] = {one.name: one for one in _ALL}
 
 
 def chosen(
-    names: Sequence[str], streams: Sequence[int], load: ToolLoad | None = None
+    names: Sequence[str],
+    streams: Sequence[int],
+    load: ToolLoad | None = None,
+    crowds: FlashLoad | None = None,
 ) -> list[Workload]:
     """Return the workloads of these names, and those they are compared with; ValueError names what
     exists.
 
     "paced" means one workload for each number of streams, "pictures" all those with pictures, "vendor" all those in
-    front of a vendor, "tools" streams without and with runs of tools beside them.
+    front of a vendor, "tools" streams without and with runs of tools beside them, "flash" and "flash1" one for each size of a crowd.
     """
+    crowd = crowds or FlashLoad()
     found: dict[str, Workload] = {}
     for name in names:
         if name == "paced":
@@ -391,6 +344,8 @@ def chosen(
             found |= {one.name: one for one in _VENDOR}
         elif name == "tools":
             found |= {one.name: one for one in tools(load or ToolLoad())}
+        elif name in FLASH:
+            found |= {one.name: one for one in flash_crowds(name, crowd)}
         elif name not in WORKLOADS:
             raise ValueError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
         else:

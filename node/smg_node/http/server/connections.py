@@ -16,6 +16,7 @@ from smg_node.core.errors import SmgError
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import ClientLine
 from smg_node.http.message.response_writer import acknowledged_bytes, reset, unacknowledged_bytes
+from smg_node.http.server.begin_budget import BeginBudget
 
 _log: Final = logging.getLogger("smg_node.http")
 LINGER_S: Final = 2.0
@@ -131,6 +132,8 @@ class Listener:
         """
         self.door = door
         self.limits = limits
+        self.budget = BeginBudget()
+        """How many requests may begin in a turn of the loop."""
         self._make = make
         self._most = sys.maxsize
         self._open: dict[Kept, asyncio.Transport] = {}

@@ -46,6 +46,7 @@ class DirectConnection(asyncio.Protocol):
     """One client connection."""
 
     __slots__ = (
+        "_budget",
         "_drained",
         "_head_since_s",
         "_held_back",
@@ -68,6 +69,7 @@ class DirectConnection(asyncio.Protocol):
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
+        self._budget = listener.budget
         limits = self._limits = listener.limits
         self._reader = RequestReader(
             self,
@@ -127,10 +129,17 @@ class DirectConnection(asyncio.Protocol):
             and waiter is not None
             and not waiter.done()
             and not self._unread
+            and not self._line
         ):
             # `KnownHead.read` once more, in here: most requests of a client have the head of its last one.
             body = ArrivedBody(data[known.head_bytes :])
-            waiter.set_result(HttpRequest(known.head, body, self))
+            request = HttpRequest(known.head, body, self)
+            budget = self._budget
+            if budget.left > 1:
+                budget.left -= 1
+                waiter.set_result(request)
+            else:
+                self._enqueue(request)
             return
         if len(data) > _STEP_BYTES or self._unread:
             self._unread += data
@@ -187,6 +196,16 @@ class DirectConnection(asyncio.Protocol):
         if self._task is not None:
             self._task.cancel()
 
+    # ── What the budget says ─────────────────────────────────────────────────
+
+    def begin(self) -> bool:
+        """Begin the first request in line; false if the connection no longer waits for one."""
+        waiter = self._waiter
+        if not self._line or waiter is None or waiter.done():
+            return False
+        waiter.set_result(self._first_in_line())
+        return True
+
     # ── What a wire and a body say ───────────────────────────────────────────
 
     async def drained(self) -> None:
@@ -220,7 +239,7 @@ class DirectConnection(asyncio.Protocol):
     @property
     def _waits(self) -> bool:
         """Whether there is no request to be answered."""
-        return self._waiter is not None and not self._waiter.done()
+        return self._waiter is not None and not self._waiter.done() and not self._line
 
     # ── Reading ──────────────────────────────────────────────────────────────
 
@@ -252,12 +271,14 @@ class DirectConnection(asyncio.Protocol):
             self._head_since_s = asyncio.get_running_loop().time()
 
     def _enqueue(self, incoming: HttpRequest | SmgError) -> None:
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(incoming)
-            return
-        self._line.append(incoming)
-        if len(self._line) == _IN_LINE_MAX:
+        waiter, line = self._waiter, self._line
+        if waiter is not None and not waiter.done() and not line:
+            if self._budget.spend():
+                waiter.set_result(incoming)
+                return
+            self._budget.wait(self)
+        line.append(incoming)
+        if len(line) == _IN_LINE_MAX:
             self.pause_reading()
 
     # ── Answering ────────────────────────────────────────────────────────────

@@ -3,8 +3,8 @@
 from smg_chaos.bench.figures.gaps import add_gap_notes
 from smg_chaos.bench.figures.rows import Figure, Row, Times, figures_of, void_reasons
 from smg_chaos.bench.figures.table import table
-from smg_chaos.bench.load.tool_runs import RUNS
-from smg_chaos.bench.load.workloads import tools
+from smg_chaos.bench.load.tools.tool_runs import RUNS
+from smg_chaos.bench.load.tools.tool_workloads import tools
 from smg_chaos.bench.options import ToolLoad
 
 ALONE, BESIDE = tools(ToolLoad(streams=(5,)))

@@ -29,6 +29,7 @@ def flows_of(workload: Workload, load: Load = LOAD) -> Sequence[Flow]:
 def test_every_name_means_a_workload() -> None:
     found = chosen(NAMES, [64, 256])
     more = {"paced-64", "paced-256", "tools-500-alone", "tools-500"}
+    more |= {"flash-256", "flash1-1000", "flash-beside-1000"}
     assert {one.name for one in found} == {*WORKLOADS, *more}
     assert {one.name for one in chosen(["vendor"], [])} < WORKLOADS.keys()
 

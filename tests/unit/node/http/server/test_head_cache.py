@@ -12,6 +12,7 @@ from smg_node.core.errors import SmgError
 from smg_node.http.message.body_stream import ArrivedBody
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import FramingError
+from smg_node.http.server.begin_budget import BeginBudget
 from smg_node.http.server.connections import ConnectionLimits
 from smg_node.http.server.http1_connection import DirectConnection
 from smg_node.http.server.request_parser import RequestReader
@@ -141,7 +142,11 @@ async def served(packets: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
     door = Door()
     limits = ConnectionLimits(9, 99, 200, 8, 9.0, 9.0, 99, 9.0)
     listener: Any = SimpleNamespace(
-        limits=limits, door=door, admit=lambda *_: True, forget=lambda _: None
+        limits=limits,
+        door=door,
+        budget=BeginBudget(),
+        admit=lambda *_: True,
+        forget=lambda _: None,
     )
     connection = DirectConnection(listener)
     transport: Any = SimpleNamespace(

@@ -10,7 +10,7 @@ from smg_chaos.bench.load.answer_forms import WrongAnswerError
 from smg_chaos.bench.load.job import Flow, Job, Prompt
 from smg_chaos.bench.load.load_flows import judge_of
 from smg_chaos.bench.load.requests import requests_of
-from smg_chaos.bench.load.tool_runs import RunJudge
+from smg_chaos.bench.load.tools.tool_runs import RunJudge
 
 JUDGE = RunJudge(text="I read it.", result_bytes=5)
 CALL = {

@@ -1,0 +1,1 @@
+"""Flash crowds: many requests that begin in one instant, again and again."""
