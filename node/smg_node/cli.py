@@ -8,7 +8,6 @@ stay in memory for as long as the node runs (11 MB), and imports the rest meanwh
 """
 
 import errno
-import gc
 import os
 import re
 import sys
@@ -35,10 +34,6 @@ BAD_USAGE: Final = 2
 _QUESTIONS: Final = frozenset(
     {"--help", "-h", "--help-all", "--check", "--print-config", "--version", "-V"}
 )
-
-# Importing leaves next to no garbage, and full collections meanwhile were 30 ms of a start; once the node is up the
-# numbers of `process_memory` hold.
-_COLLECTED_AT_START: Final = (20_000, 10, 1_000)
 
 # What a listening socket can be refused for.
 _LISTEN_ERRORS: Final = frozenset(
@@ -89,7 +84,6 @@ def _run(words: Sequence[str]) -> int:
 def _start_apart(words: Sequence[str]) -> int:
     from smg_node.config.child_process import ChildProcess
 
-    gc.set_threshold(*_COLLECTED_AT_START)
     child: ChildProcess[_Start] = ChildProcess(lambda: _read_quietly(words))
     # What every node needs whatever its settings say; done when the child is, where there are two cores.
     _import_wiring()
