@@ -24,6 +24,7 @@ from smg_chaos.bench.figures.rows import Row
 from smg_chaos.bench.gateways import engines, gateways
 from smg_chaos.bench.gateways.engines import EngineChoice
 from smg_chaos.bench.gateways.gateways import Gateway, Wanted
+from smg_chaos.bench.gateways.pinning import Pins, pin
 from smg_chaos.bench.gateways.tool_engines import Beside, start_beside, start_seer_beside
 from smg_chaos.bench.load.corpus import standard_library
 from smg_chaos.bench.load.remote_client import Clients
@@ -75,6 +76,8 @@ class Plan:
     target: Gateway | None = None
     first_run: bool = True
     """Whether every gateway is loaded a little with short chats before anything counts."""
+    pins: Pins = field(default_factory=dict)
+    """Which cores who may use."""
 
 
 @dataclass(slots=True)
@@ -121,6 +124,8 @@ class Bench:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._clients.end)
             await self._clients.start(plan.client_processes, plan.folder)
+            for pid in self._clients.pids:
+                pin(pid, "client", plan.pins)
             if plan.target is not None:
                 await self._rounds(plan.workloads, [plan.target])
                 return
@@ -167,6 +172,7 @@ class Bench:
             started = self._upstream(name, folder, behind, step_ms)
             self._started.append(started[0])
             stack.push_async_callback(started[0].stop)
+            pin(started[0].pid, "engine", plan.pins)
             await engines.listening(started[0], self.clock_s)
             upstreams[name] = started
             if name == "grpc":
@@ -180,7 +186,9 @@ class Bench:
                 wanted, child, port, folder, plan.peers, upstream=name, beside=beside
             )
             running.append(gateway)
-            self._started += [gateway.child] if gateway.child else []
+            if gateway.child is not None:
+                self._started.append(gateway.child)
+                pin(gateway.child.pid, "gateway", plan.pins)
         for place, wanted in enumerate(plan.gateways):
             running[place] = await gateways.equipped(running[place], wanted.kind, self.clock_s)
             await gateways.ready(running[place], wanted.kind.ready_s, self.clock_s)
@@ -192,6 +200,7 @@ class Bench:
         def started(child: Child) -> None:
             self._started.append(child)
             stack.push_async_callback(child.stop)
+            pin(child.pid, "engine", self.plan.pins)
 
         if behind == "pair":
             assert isinstance(self._script, Script), "the engine beside it has one"

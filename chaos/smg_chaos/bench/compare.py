@@ -3,6 +3,7 @@ cost goals.
 
     goals       all gateways but litellm in one interleaved run, then this one and litellm in another; what has no result,
                 because rounds spread by more than a fifth, once more at the end of each
+    cores       this gateway with some numbers of data processes, beside the reference
     growth      this gateway alone, over streams, clients, prompts and workers
     profile     this gateway alone, each workload once, under Python's profiler
 
@@ -26,6 +27,7 @@ from smg_chaos.bench.bench import Bench, Plan
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.compare_page import Page, page
 from smg_chaos.bench.figures import machine
+from smg_chaos.bench.figures.cores import CoresLine, cores_gateways, cores_lines, cores_workloads
 from smg_chaos.bench.figures.growth import PROCESSES, growths
 from smg_chaos.bench.figures.measurement import Lengths
 from smg_chaos.bench.figures.process_accounting import AccountingError
@@ -35,6 +37,7 @@ from smg_chaos.bench.figures.rows import Figure, Row, figures_of
 from smg_chaos.bench.gateways import gateways
 from smg_chaos.bench.gateways.engines import EngineChoice
 from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Wanted
+from smg_chaos.bench.gateways.pinning import Pins, told
 from smg_chaos.bench.goals import (
     COMMON,
     GOALS,
@@ -55,6 +58,7 @@ from smg_node.system_clock import SystemClock
 _COMMON_STREAMS: Final = 32
 _GROWTH_ROUNDS: Final = 2
 _ANEW: Final = "-anew"
+_CORES: Final = "cores"
 _ROWS: Final = "rows.json"
 _STOPPED: Final = 130
 
@@ -66,6 +70,8 @@ class Wish:
     """
 
     page: Path | None
+    goals: bool = True
+    cores: bool = True
     growth: bool = True
     profile: bool = False
     anew: bool = True
@@ -73,7 +79,8 @@ class Wish:
     arguments: tuple[str, ...] = ()
     """More flags for this gateway."""
     processes: tuple[int, ...] = PROCESSES
-    """Numbers of data processes that growth goes over."""
+    """Numbers of data processes that growth goes over, and cores."""
+    pins: Pins = field(default_factory=dict)
 
 
 class _Content(msgspec.Struct):
@@ -141,7 +148,8 @@ class _Run:
             laps=laps,
             lengths=Lengths(options.warmup_s, options.duration_s),
             load=Load(clients=options.clients),
-            client_processes=options.client_processes,
+            client_processes=max(options.client_processes, *(one.clients_min for one in workloads)),
+            pins=self.wish.pins,
         )
         if self.before is not None:
             rows = [row for row in self.before if row.part == name]
@@ -178,24 +186,27 @@ def compare(options: Options, wish: Wish) -> int:
     """Measure, print, write; return 0 if all that must be is so, 130 if stopped, else 1. ValueError, BenchError as for `bench`."""
     if options.again is not None:
         return _again(options, options.again, wish)
-    clock: Clock = SystemClock()
+    clock = SystemClock()
     at = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     folder = options.out / f"compare-{at.strftime('%Y%m%d-%H%M%S')}"
     console = Console(stderr=True)
     run = _Run(options, wish, folder, console, clock, bundle_of(options.tokenizer))
-    run.facts |= {"at": at.isoformat(), "machine": machine.describe()}
+    run.facts = {"at": at.isoformat(), "machine": machine.describe(), "pinning": told(wish.pins)}
     return _kept(run, lambda: _whole(run, at))
 
 
 def _whole(run: _Run, at: datetime) -> int:
     """Measure all that is wished, judge it, and write the page."""
-    judgements, facts = _goals(run)
-    run.facts = facts | {name: run.facts[name] for name in ("at", "machine")}
+    judgements: list[Judged] = []
+    if run.wish.goals:
+        judgements, facts = _goals(run)
+        run.facts = facts | {name: run.facts[name] for name in ("at", "machine", "pinning")}
+    cores = _cores(run) if run.wish.cores else []
     tables = [] if not run.wish.growth else _grown(run)
     if run.wish.profile:
         _profile(run)
     run.facts["weather"] = _weather_of(run.rows)
-    text = page(Page(at, run.facts, judgements, tables))
+    text = page(Page(at, run.facts, judgements, tables, cores))
     _write(run, text)
     return _told(text, judgements, run.console)
 
@@ -258,10 +269,12 @@ def _again(options: Options, path: Path, wish: Wish) -> int:
 def _judged_again(run: _Run, at: datetime) -> int:
     """Judge what is known; measure nothing but what has no result, if that is wished."""
     before = run.before or ()
-    judgements, _ = _goals(run)
+    measured = any(row.part.startswith(("goals", "common")) for row in before)
+    judgements = _goals(run)[0] if measured else []
     grew = any(row.part.startswith("growth-") for row in before)
+    cores = _cores(run) if any(row.part == _CORES for row in before) else []
     run.facts["weather"] = _weather_of([*before, *run.rows])
-    text = page(Page(at, run.facts, judgements, _grown(run) if grew else []))
+    text = page(Page(at, run.facts, judgements, _grown(run) if grew else [], cores))
     if run.rows:
         _write(run, text)
     elif run.wish.page is not None:
@@ -342,6 +355,15 @@ def _workloads() -> list[Workload]:
     streams = sorted(int(name.partition("-")[2]) for name in wanted if name.startswith("paced-"))
     names = [name for name in wanted if not name.startswith("paced-")]
     return chosen([*dict.fromkeys(names), "paced"], streams)
+
+
+def _cores(run: _Run) -> list[CoresLine]:
+    references = [REFERENCE] if run.is_there(REFERENCE) else []
+    wanted = cores_gateways(run.wish.processes, run.wish.arguments, references)
+    workloads = cores_workloads()
+    _, rows = run.measure(_CORES, wanted, workloads, rounds=run.options.rounds)
+    labels = list(dict.fromkeys([*(row.gateway for row in rows), *(one.label for one in wanted)]))
+    return cores_lines(rows, workloads, sorted(labels, key=lambda one: one == REFERENCE))
 
 
 def _grown(run: _Run) -> list[tuple[str, list[tuple[int, Figure | None]]]]:

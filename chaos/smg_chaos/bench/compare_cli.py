@@ -19,6 +19,9 @@ $ smg-chaos compare --tokenizer .cache/vocabulary/qwen --page deploy/reference/p
 $ smg-chaos compare --quick --tokenizer .cache/vocabulary/qwen
 (every goal, two short rounds, no growth: about four minutes, to see whether something has gone wrong)
 
+$ smg-chaos compare --no-goals --no-growth --processes 4 --pin "gateway=0-4,engine=5-7,client=8-11"
+(four data processes beside the reference, on so many cores: throughput, crowds, gaps, memory)
+
 $ smg-chaos compare --rounds 5 --no-growth --flags "--processes 1"
 
 $ smg-chaos compare --again .cache/bench/compare-20260101-000000/rows.json
@@ -29,14 +32,19 @@ $ smg-chaos compare --profile
 """
 
 _Page = Annotated[Path | None, typer.Option(help="write the published page here", dir_okay=False)]
+_Goals = Annotated[bool, typer.Option(help="measure what the goals are about")]
+_Cores = Annotated[bool, typer.Option(help="measure data processes beside the reference as well")]
+_Pin = Annotated[
+    str, typer.Option(help="cores of gateway, engine and client, as gateway=0-3,client=4+5")
+]
 _Growth = Annotated[bool, typer.Option(help="measure how costs grow as well")]
 _Anew = Annotated[
     bool | None,
     typer.Option(help="measure once more what has no result [default: not with --again]"),
 ]
 _Profile = Annotated[bool, typer.Option(help="and where this gateway's time goes")]
-_Quick = Annotated[bool, typer.Option(help="two rounds of 1.5 s, and no growth")]
-_Processes = Annotated[str, typer.Option(help="numbers of data processes that growth goes over")]
+_Quick = Annotated[bool, typer.Option(help="two rounds of 1.5 s, no growth and no cores")]
+_Processes = Annotated[str, typer.Option(help="numbers of data processes of growth and of cores")]
 _Flags = Annotated[str, typer.Option(help="more flags of this gateway")]
 _Rounds = Annotated[int, typer.Option(help="rounds, interleaved", min=2, max=100)]
 _Laps = Annotated[int, typer.Option(help="parts of a round, taken turn about", min=1, max=26)]
@@ -59,11 +67,14 @@ _Out = Annotated[Path, typer.Option(help="folder for results and logs")]
 
 def command(
     page: _Page = None,
+    goals: _Goals = True,
+    cores: _Cores = True,
     growth: _Growth = True,
     anew: _Anew = None,
     profile: _Profile = False,
     quick: _Quick = False,
     processes: _Processes = "1,2",
+    pin: _Pin = "",
     flags: _Flags = "",
     rounds: _Rounds = 3,
     laps: _Laps = 3,
@@ -85,9 +96,18 @@ def command(
     from smg_chaos.bench.children import BenchError
     from smg_chaos.bench.compare import Wish, compare
     from smg_chaos.bench.figures.process_accounting import AccountingError
+    from smg_chaos.bench.gateways.pinning import read_pins
 
     if quick:
-        growth, rounds, laps, duration_s, warmup_s, anew = False, 2, 1, 1.5, 0.5, False
+        growth, cores, rounds, laps, duration_s, warmup_s, anew = (
+            False,
+            False,
+            2,
+            1,
+            1.5,
+            0.5,
+            False,
+        )
     options = Options(
         rounds=rounds,
         laps=laps,
@@ -102,11 +122,14 @@ def command(
     try:
         wish = Wish(
             page,
+            goals=goals,
+            cores=cores,
             growth=growth,
             profile=profile,
             anew=again is None if anew is None else anew,
             arguments=tuple(shlex.split(flags)),
             processes=_counts(processes),
+            pins=read_pins(pin),
         )
         code = compare(options, wish)
     except ValueError as error:

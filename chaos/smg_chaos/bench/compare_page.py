@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from smg_chaos.bench.figures import interpreter
-from smg_chaos.bench.figures.rows import Figure
+from smg_chaos.bench.figures.cores import CoresLine
+from smg_chaos.bench.figures.rows import Figure, Times
 from smg_chaos.bench.goals import Judged
 
 Growing = tuple[str, Sequence[tuple[int, Figure | None]]]
@@ -30,11 +31,14 @@ class Page:
     facts: Mapping[str, Any]
     goals: Sequence[Judged]
     growing: Sequence[Growing] = ()
+    cores: Sequence[CoresLine] = ()
 
 
 def page(told: Page) -> str:
     """Return the whole page, ending with a line feed."""
-    parts = [_HEAD, _about(told), _goals(told.goals)]
+    parts = [_HEAD, _about(told)]
+    parts += [_goals(told.goals)] if told.goals else []
+    parts += [_cores(told.cores)] if told.cores else []
     parts += [_grown(says, lines) for says, lines in told.growing]
     return "\n".join(parts)
 
@@ -46,6 +50,7 @@ def _about(told: Page) -> str:
         ("When", told.at.strftime("%Y-%m-%d %H:%M UTC")),
         ("Commit", machine.get("commit") or "-"),
         ("Machine", f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}"),
+        *([("Pinning", told.facts["pinning"])] if told.facts.get("pinning") else []),
         ("Python", interpreter.told(machine)),
         ("Load at the start", load or "-"),
         ("Load and CPU pressure, worst of all rows", _weather(told.facts)),
@@ -85,6 +90,35 @@ def _goals(goals: Sequence[Judged]) -> str:
         )
         lines.append(f"| {' | '.join(cells)} |\n")
     return "".join(lines)
+
+
+def _cores(lines: Sequence[CoresLine]) -> str:
+    """Return the table of data processes beside the reference."""
+    head = (
+        "## Cores: data processes beside the reference\n\n| Load | Gateway | Requests per second | µs per request"
+        " | To the first token p50, p99 (ms) | Gaps p50, p99 (ms) | Memory (PSS, MB) | Rounds | |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
+    )
+    return head + "".join(_cores_line(line) for line in lines)
+
+
+def _cores_line(line: CoresLine) -> str:
+    cells = (
+        line.workload,
+        line.gateway,
+        _number(line.requests_per_s),
+        _number(line.request_us),
+        _percentiles(line.first_ms),
+        _percentiles(line.gap_ms),
+        f"{line.pss_mb:.0f}",
+        str(line.rounds),
+        line.why.replace("|", "/") or "-",
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _percentiles(times: Times) -> str:
+    return f"{times.p50:.2f}, {times.p99:.2f}" if times.count else "-"
 
 
 def _laps(facts: Mapping[str, Any]) -> str:
@@ -138,7 +172,7 @@ def _grown_line(number: int, figure: Figure | None) -> str:
     spread = "-" if figure.spread is None else f"{figure.spread:.0%}"
     ttft = figure.ttft_ms
     rate = figure.requests_per_s or figure.tokens_per_s
-    first = f"{ttft.p50:.2f}, {ttft.p99:.2f}" if ttft.count else "-"
+    first = _percentiles(ttft)
     notes = "; ".join(figure.notes).replace("|", "/") or "-"
     return (
         f"| {number:,} | {_number(figure.median)} | {spread} | {_number(rate)} | {first} |"
