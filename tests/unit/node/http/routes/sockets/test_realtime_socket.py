@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Event, Fail
+from smg_node.core.generation.request import ChatPrompt
 from smg_node.http.routes.sockets import realtime_socket
 from smg_node.http.routes.sockets.rate_limits import rate_limits_of
 from smg_node.http.routes.sockets.realtime_socket import RealtimeRules
@@ -74,8 +75,9 @@ async def test_a_session_is_talked_with_turn_by_turn() -> None:
         first, second = served.generations.runs
         assert first.dialect == "realtime"
         assert first.request.routing_key == session["id"]
-        turns = [turn.role for turn in second.request.prompts[0].turns]  # type: ignore[union-attr]
-        assert turns == ["system", "user", "assistant", "user"]
+        [prompt] = second.request.prompts
+        assert isinstance(prompt, ChatPrompt)
+        assert [turn.role for turn in prompt.turns] == ["system", "user", "assistant", "user"]
         # Each answer is a request of its own, to whoever asks what became of it.
         assert first.context.request_id != second.context.request_id
         assert len({run.context.token for run in served.generations.runs}) == 2
