@@ -215,3 +215,6 @@ async def test_an_engine_is_killed_and_its_answer_is_the_one_it_would_have_been(
     done = events[-1].response
     assert (done.status, done.status_details.reason) == ("incomplete", "max_output_tokens")
     assert done.usage.output_tokens == TOKENS
+    explained = (await ask(port, "GET", f"/v1/cluster/explain/{done.id}")).json()
+    steps = explained["journeys"][0]["steps"]
+    assert [step.get("why") or "broke" for step in steps] == ["first", "broke", "continue"]
