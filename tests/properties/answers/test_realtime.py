@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from smg_node.core.generation.events import Event
 from smg_node.dialects.realtime.effects import Close, Effect, RateLimit, Send, Start
 from smg_node.dialects.realtime.session_options import SessionOptions
+from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.generate_request import generate_request
+from smg_node.dialects.responses.request.items_to_turns import turns_of
 from support.answers.grammatical_streams import streams
 from support.answers.realtime_client import RealtimeClient, types
-from support.answers.responses import json_values
+from support.answers.responses import json_values, teller_of
 
 OPTIONS: Final = SessionOptions(age_max_s=100, idle_max_s=30, items_max=12, beside_max=2)
 RATE: Final = RateLimit("tokens", 5, 4, 0.5)
@@ -348,3 +350,38 @@ def test_the_same_happening_is_told_the_same(frames: list[bytes], events: list[E
     assert first == told()
     assert len(set(first)) == len(first)
     assert types([json.loads(first[0])]) == ["session.created"]
+
+
+@given(streams())
+def test_an_answer_comes_back_in_prompts_as_one_of_responses_does(events: list[Event]) -> None:
+    client = RealtimeClient()
+    client.say("hi")
+    client.feed(client.ask().response_id, events)
+    ours = client.ask().history
+    theirs = [item for item in _output_of(events) if not _cut_call(item)]
+    assert turns_of(ours, reasoning="current_turn") == turns_of(
+        [ours[0], *theirs], reasoning="current_turn"
+    )
+
+
+def _output_of(events: list[Event]) -> tuple[ItemDoc, ...]:
+    presenter = teller_of()
+    presenter.begin()
+    presenter.tell(events)
+    assert presenter.outcome is not None
+    presenter.close(presenter.outcome)
+    items = presenter.output()
+    # A thought that led to nothing more stays with a response of Responses; here it is nobody's.
+    last = [
+        number for number, item in enumerate(items) if item.type != "reasoning" or _carries(item)
+    ]
+    return items[: last[-1] + 1] if last else ()
+
+
+def _carries(item: ItemDoc) -> bool:
+    """Whether it is no thought, but the state of the item before it."""
+    return not item.values()["content"] and bool(item.values().get("encrypted_content"))
+
+
+def _cut_call(item: ItemDoc) -> bool:
+    return item.type == "function_call" and item.status == "incomplete"

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from smg_node.core.cooperative_steps import whole
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.json_cursor import quoted
-from smg_node.dialects.realtime.items import Item
+from smg_node.dialects.realtime.items import ROOT, Item
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_groups import unmatched
 from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, OUTPUTS
-
-ROOT: Final = "root"
-"""What a client names as the predecessor of an item that is to be the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +24,14 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Items of a prompt, oldest first. `owners` are the ids of the conversation's items that they came from."""
+    """Items of a prompt, oldest first. `owners` are the ids of the conversation's items that they came from.
 
-    docs: tuple[ItemDoc, ...]
-    owners: tuple[str, ...]
+    `orphan` is the id of a call that is not there though its output is, "" for none.
+    """
+
+    docs: tuple[ItemDoc, ...] = ()
+    owners: tuple[str, ...] = ()
+    orphan: str = ""
 
 
 class Conversation:
@@ -119,9 +119,9 @@ class Conversation:
         """Yield the ids of the calls that stand before what is put behind `after`, as `add` does."""
         end = len(self._order) if after is None else self._behind(after)
         for item_id in self._order[:end]:
-            doc = self._places[item_id].item.prompt
-            if doc.type in CALL_OUTPUTS and not _cut_off(doc):
-                yield call_of(self._places[item_id].item)
+            item = self._places[item_id].item
+            if item.prompt.type in CALL_OUTPUTS and not item.is_cut:
+                yield call_of(item)
 
     def leave_out(self, item_ids: Iterable[str]) -> None:
         """Leave these out of all prompts from now on; they stay in the conversation. Those that are gone are gone."""
@@ -131,27 +131,30 @@ class Conversation:
                 self._places[item_id] = replace(place, left_out=True)
 
     def context(self) -> Context:
-        """Return what a prompt has of it now: nothing that is being said, no call that was cut off, no output without its call
-        where that call was left out.
+        """Return what a prompt has of it now: nothing that is being said, of a call that was cut off only what was thought
+        before, and no output whose call was left out.
         """
         docs: list[ItemDoc] = []
         owners: list[str] = []
-        gone: set[str] = set()
+        called: dict[str, bool] = {}
+        orphan = ""
         for item_id in self._order:
             place = self._places[item_id]
-            item = place.item
-            is_call = item.prompt.type in CALL_OUTPUTS
-            if place.writer or place.left_out or _cut_off(item.prompt):
-                gone.update((call_of(item),) if is_call else ())
-                continue
-            if is_call:
-                gone.discard(call_of(item))
-            elif item.prompt.type in OUTPUTS and call_of(item) in gone:
+            item, kind = place.item, place.item.prompt.type
+            if place.writer or place.left_out:
+                called.update({call_of(item): False} if kind in CALL_OUTPUTS else {})
                 continue
             parts = (*item.before, item.prompt, *item.after)
+            if kind in CALL_OUTPUTS:
+                called[call_of(item)] = not item.is_cut
+                parts = item.before if item.is_cut else parts
+            elif kind in OUTPUTS and not called.get(call_of(item), False):
+                # Its call has left the prompt, which is nobody's mistake, or the conversation, which is the client's.
+                orphan = orphan if call_of(item) in called else orphan or call_of(item)
+                continue
             docs.extend(parts)
             owners.extend([item_id] * len(parts))
-        return Context(tuple(docs), tuple(owners))
+        return Context(tuple(docs), tuple(owners), orphan)
 
 
 def call_of(item: Item) -> str:
@@ -159,12 +162,13 @@ def call_of(item: Item) -> str:
     return str(item.shown.get("call_id", ""))
 
 
-def _cut_off(doc: ItemDoc) -> bool:
-    """Whether this is a call of which only a part was said."""
-    return doc.type in CALL_OUTPUTS and doc.status == "incomplete"
+def check_context(context: Context) -> None:
+    """Raise INVALID_REQUEST if an output is in this context whose call was deleted."""
+    if context.orphan:
+        raise _no_call(context.orphan, None)
 
 
-def check_calls(docs: Sequence[ItemDoc], where: str | None) -> None:
+def check_calls(docs: Sequence[ItemDoc], where: str) -> None:
     """Raise INVALID_REQUEST if one of these is the output of a call that none of those before it is."""
     if any(doc.type in OUTPUTS for doc in docs):
         orphans = whole(unmatched(docs)).orphans

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from smg_node.dialects.realtime.config.retention import Retention
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.response_request import ResponseRequest
@@ -10,9 +12,8 @@ from smg_node.dialects.responses.request.response_request import ResponseRequest
 CloseCode: TypeAlias = Literal[1000, 1001, 1008, 1012]
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send this frame: one JSON object in UTF-8, without a line end."""
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """Send this frame: one JSON object in UTF-8, without a line end. A struct, because there is one for each token."""
 
     frame: bytes
 

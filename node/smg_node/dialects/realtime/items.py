@@ -18,6 +18,8 @@ from smg_node.dialects.responses.request.input_items import read_item as read_re
 NewId: TypeAlias = Callable[[str], str]
 """Makes an id with this prefix."""
 
+ROOT: Final = "root"
+"""What a client names as the predecessor of an item that is to be the first."""
 REFERENCE: Final = "item_reference"
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("input_text",),
@@ -49,7 +51,8 @@ _NO_SOUND: Final = (
 class Item:
     """One item. `shown` is the public object; `prompt` is the same as an item of Responses.
 
-    `before` and `after` are what the model thought and what its vendor wants back, of which no client knows.
+    `before` and `after` are what the model thought and what its vendor wants back, of which no client knows. `is_cut`: it is
+    a call that the model did not say to its end; the status that a client gives to an item has no effect.
     """
 
     id: str
@@ -57,6 +60,7 @@ class Item:
     prompt: ItemDoc
     before: tuple[ItemDoc, ...] = ()
     after: tuple[ItemDoc, ...] = ()
+    is_cut: bool = False
 
     @property
     def size(self) -> int:
@@ -108,6 +112,10 @@ def _id_of(item: Cursor) -> str | None:
     item_id = item.text("id")
     if item_id is not None and not _ID.match(item_id):
         item.problem("id", "must be 1 to 64 letters, digits, underscores and hyphens")
+    elif item_id == ROOT:
+        item.problem(
+            "id", f"must not be {ROOT!r}, which stands for the beginning of a conversation"
+        )
     return item_id
 
 

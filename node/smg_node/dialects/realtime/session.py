@@ -6,8 +6,9 @@ Whoever drives it (one task a session) does the effects in their order, and feed
 
     opened = session.open(now_ms=…)                    once, when the socket is there
     session.client(frame, now_ms=…)                    a text frame; `binary` for any other
-    Start(response_id, ask, history, truncation)       admit it, then `started`; fit the history (`left_out` tells what went);
-                                                       `generate_request(ask, (*history, *ask.items))`, generate
+    Start(response_id, ask, history, truncation)       admit it, then `started`; make its request with
+                                                       `history/context/fitted_conversation`, generate
+    session.left_out(response_id, places)              what of `history` had no room, where truncation is by a ratio
     session.started(response_id)                       says response.created; events of the generation imply it
     session.generation(response_id, events, now_ms=…)  as they come; whatever breaks is `(Fail(error),)`
     session.time(now_ms)                               when the last Timer says
@@ -15,7 +16,8 @@ Whoever drives it (one task a session) does the effects in their order, and feed
     session.running                                    answers to be ended when the socket is lost
 
 A Fail before `started` becomes an error that names the client's event, and there never was a response: that is how limits
-and unknown models refuse one. After `started` it becomes a response that failed. Between a Start and its `started` the
+and unknown models refuse one. After `started` it becomes a response that failed, as one does whose conversation is too long.
+Between a Start and its `started` the
 answer counts as running. A cancelled answer is over at once; what its generation still says is ignored. `now_ms` is Unix
 time in milliseconds, ids are made with `chance`. After Close nothing is said, whatever comes.
 
@@ -24,9 +26,9 @@ is appended is answered by errors at most once a second.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
+from smg_node.core.context_limit import TOO_LONG_CODE
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.events import Event, Fail
 from smg_node.core.json_cursor import Cursor, quoted
@@ -51,21 +53,12 @@ from smg_node.dialects.realtime.items import read_item
 from smg_node.dialects.realtime.response.response_object import ResponseHead
 from smg_node.dialects.realtime.response.response_parameters import nothing_asked, read_response
 from smg_node.dialects.realtime.response.response_presenter import ResponsePresenter
+from smg_node.dialects.realtime.response.running_answers import RunningAnswer, RunningAnswers
 from smg_node.dialects.realtime.session_options import SessionOptions
 from smg_storage.ids import new_id, thread_of
 
 _SECOND_MS: Final = 1_000
 _NO_VOICE: Final = "this session has no voice: it hears and says text only"
-
-
-@dataclass(slots=True)
-class _Running:
-    """An answer that runs. `owners` are the items its history came from, `event_id` is that of the client's wish."""
-
-    presenter: ResponsePresenter
-    owners: Sequence[str]
-    event_id: str | None
-    is_beside: bool
 
 
 class Session:
@@ -95,7 +88,7 @@ class Session:
         self._conversation = Conversation(
             items_max=options.items_max, bytes_max=options.items_bytes_max
         )
-        self._running: dict[str, _Running] = {}
+        self._answers = RunningAnswers(beside_max=options.beside_max)
         self._rate = EventRate(per_second=options.events_per_s, seconds_max=options.events_over_s)
         self._sound_refused_ms = now_ms - _SECOND_MS
         self._drains = False
@@ -105,7 +98,7 @@ class Session:
     @property
     def running(self) -> tuple[str, ...]:
         """Ids of the answers whose generation goes on, or is about to start."""
-        return tuple(self._running)
+        return self._answers.ids
 
     @property
     def expires_s(self) -> int:
@@ -155,7 +148,7 @@ class Session:
 
     def started(self, response_id: str, *, rate_limits: Sequence[RateLimit] = ()) -> list[Effect]:
         """Return response.created of an answer that was admitted, and what its limits leave; nothing for one that is over."""
-        answer = self._running.get(response_id)
+        answer = self._answers.get(response_id)
         if answer is None or answer.presenter.is_begun:
             return []
         said: list[Effect] = [Send(answer.presenter.begin())]
@@ -169,25 +162,25 @@ class Session:
 
         Tell it where truncation is by a ratio. Where it is `auto`, each answer may look anew for what fits.
         """
-        answer = self._running.get(response_id)
+        answer = self._answers.get(response_id)
         if answer is not None:
             self._conversation.leave_out({answer.owners[place] for place in places})
 
     def generation(self, response_id: str, events: Sequence[Event], *, now_ms: int) -> list[Effect]:
         """Return what follows from events of an answer's generation; nothing if the answer is over."""
-        answer = self._running.get(response_id)
+        answer = self._answers.get(response_id)
         if answer is None or not events or self._closed:
             return []
         self._now_ms = now_ms
         first = events[0]
-        if type(first) is Fail and not answer.presenter.is_begun:
-            del self._running[response_id]
+        if _is_refusal(first) and not answer.presenter.is_begun:
+            self._answers.end(response_id)
             self._seen_ms = now_ms
             return [Send(self._script.error(first.error, answer.event_id)), *self._drained()]
         said = self.started(response_id)
         said += map(Send, answer.presenter.tell(events, now_ms=now_ms))
         if answer.presenter.ended:
-            del self._running[response_id]
+            self._answers.end(response_id)
             self._seen_ms = now_ms
             said += self._drained()
         return said
@@ -218,8 +211,8 @@ class Session:
             event.problems.check()
             assert change is not None, "what is missing was noted"
             self._config = updated(self._config, change, self._options.reader)
-        except SmgError:
-            self._refused.refused(() if change is None else change.values)
+        except SmgError as error:
+            self._refused.refused(() if change is None else change.values, error.message)
             raise
         self._refused.accepted(change.values)
         return [self._say("session.updated", session=self._shown())]
@@ -242,7 +235,8 @@ class Session:
 
     def _retrieve_item(self, event: Cursor, _event_id: str | None) -> list[Effect]:
         item_id = named_item(event)
-        shown = self._conversation.item(item_id, "item_id").shown
+        item = self._conversation.item(item_id, "item_id")
+        shown = self._answers.so_far(item_id) or item.shown
         return [self._say("conversation.item.retrieved", item=shown)]
 
     def _delete_item(self, event: Cursor, _event_id: str | None) -> list[Effect]:
@@ -292,7 +286,9 @@ class Session:
             items_max=self._options.items_max,
             new_id=self._new_id,
         )
-        self._check_free(is_beside=read.is_beside)
+        self._answers.check_free(is_beside=read.is_beside)
+        if not read.is_beside:
+            self._conversation.check_room()
         response_id = self._new_id("resp")
         head = ResponseHead(
             response_id,
@@ -308,45 +304,19 @@ class Session:
             thread=self._thread,
             chance=self._chance,
         )
-        self._running[response_id] = _Running(
-            presenter, read.context.owners, event_id, read.is_beside
+        self._answers.begin(
+            response_id,
+            RunningAnswer(presenter, read.context.owners, event_id, read.is_beside),
         )
         return [Start(response_id, read.ask, read.context.docs, self._config.truncation)]
-
-    def _check_free(self, *, is_beside: bool) -> None:
-        """Raise an error if there may be no other answer of this kind now."""
-        alike = [key for key, one in self._running.items() if one.is_beside == is_beside]
-        if not is_beside:
-            self._conversation.check_room()
-            if alike:
-                raise invalid(
-                    f"Conversation already has an active response in progress: {alike[0]}."
-                    " Wait until the response is finished before creating a new one.",
-                    None,
-                    "conversation_already_has_active_response",
-                )
-        elif len(alike) >= self._options.beside_max:
-            raise SmgError(
-                ErrorKind.RATE_LIMITED,
-                f"a session may have at most {self._options.beside_max} responses at once"
-                " beside its conversation",
-            )
 
     def _cancel_response(self, event: Cursor, _event_id: str | None) -> list[Effect]:
         event.only((*HEAD, "response_id"))
         wanted = event.text("response_id")
         event.problems.check()
-        if wanted is None:
-            wanted = next((key for key, one in self._running.items() if not one.is_beside), None)
-        if wanted not in self._running:
-            what = "no response" if wanted is None else f"the response {quoted(wanted)} does not"
-            raise invalid(
-                f"Cancellation failed: {what} run{'s' if wanted is None else ''}.",
-                "response_id" if event.has("response_id") else None,
-                "response_cancel_not_active",
-            )
-        said: list[Effect] = [Cancel(wanted), *self.started(wanted)]
-        said += map(Send, self._running.pop(wanted).presenter.cancel("client_cancelled"))
+        response_id = self._answers.to_cancel(wanted)
+        said: list[Effect] = [Cancel(response_id), *self.started(response_id)]
+        said += map(Send, self._answers.end(response_id).presenter.cancel("client_cancelled"))
         return [*said, *self._drained()]
 
     # ── Step by step ─────────────────────────────────────────────────────────
@@ -364,7 +334,7 @@ class Session:
 
     def _deadline(self) -> int:
         """Return when time next ends anything; a session with an answer under way is not idle."""
-        last = self._now_ms if self._running else self._seen_ms
+        last = self._now_ms if self._answers.ids else self._seen_ms
         return min(self._expires_ms, last + self._options.idle_max_s * _SECOND_MS)
 
     def _expire(self, why: str) -> list[Effect]:
@@ -372,15 +342,21 @@ class Session:
         return [Send(self._script.error(error, None)), *self._close(Close(1001, why))]
 
     def _drained(self) -> list[Effect]:
-        if not self._drains or self._running or self._closed:
+        if not self._drains or self._answers.ids or self._closed:
             return []
         return self._close(Close(1012, "this node is about to leave"))
 
     def _close(self, close: Close) -> list[Effect]:
         self._closed = True
-        ended: list[Effect] = [Cancel(response_id) for response_id in self._running]
-        self._running.clear()
+        ended: list[Effect] = [Cancel(response_id) for response_id in self._answers.ids]
+        for response_id in self._answers.ids:
+            self._answers.end(response_id)
         return [*ended, close]
+
+
+def _is_refusal(event: Event) -> TypeGuard[Fail]:
+    """Whether this is the refusal of an answer; a prompt that is too long is the fault of the conversation."""
+    return type(event) is Fail and event.error.code != TOO_LONG_CODE
 
 
 _CLIENT_EVENTS: Final[Mapping[str, Callable[[Session, Cursor, str | None], list[Effect]]]] = {

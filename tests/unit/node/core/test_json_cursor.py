@@ -249,3 +249,9 @@ def test_json_values_have_names(value: Any, words: str) -> None:
 def test_a_client_s_words_are_cut_and_harmless() -> None:
     assert quoted("a\r\n\x1b[31m") == r"'a\r\n\x1b[31m'"
     assert len(quoted("x" * 1_000)) == 66
+
+
+def test_what_stands_for_an_object_has_its_path() -> None:
+    body = {"a": [{"b": 1}]}
+    error = refusal(body, lambda c: next(c.objects("a")).standing_for({"b": "x"}).flag("b"))
+    assert (error.where, error.code) == ("a[0].b", "invalid_type")

@@ -23,7 +23,7 @@ INFINITE: Final = "inf"
 _CHOICE: Final = "tool_choice"
 _CHOICES: Final = ("none", "auto", "required")
 _EFFORTS: Final = ("minimal", "low", "medium", "high", "xhigh")
-_NO_VOICE: Final = "this model has no voice here: 'text' is all that it answers in"
+_NO_VOICE: Final = "this model has no voice here: ask for ['text']"
 
 
 def _take_tools(draft: Draft, cursor: Cursor, key: str) -> None:

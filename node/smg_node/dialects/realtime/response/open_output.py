@@ -18,6 +18,7 @@ from smg_node.dialects.realtime.event_script import EVENT_HEAD, EventScript
 from smg_node.dialects.realtime.items import Item, shown_item
 from smg_node.dialects.responses.events.open_state import phase_in
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
+from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS
 
 _PART: Final = {"content_index": 0}
 
@@ -74,7 +75,9 @@ class OpenOutput(ABC):
         """Return the frames that end it, and the finished item, which is in the conversation from now on."""
         text = "".join(self.texts)
         shown = self._shown(text, status)
-        item = Item(self.item_id, shown, self._document(text, status), self._before, after)
+        doc = self._document(text, status)
+        is_cut = status == "incomplete" and doc.type in CALL_OUTPUTS
+        item = Item(self.item_id, shown, doc, self._before, after, is_cut)
         said = self._closing(text)
         said.append(self._say("response.output_item.done", output_index=self._index, item=shown))
         if self._conversation is not None:
@@ -83,6 +86,10 @@ class OpenOutput(ABC):
             fields = {"previous_item_id": previous, "item": shown}
             said.append(self._script.say("conversation.item.done", fields))
         return said, item
+
+    def so_far(self) -> dict[str, Any]:
+        """Return the public object as it is at this moment."""
+        return self._shown("".join(self.texts), "in_progress")
 
     def _say(self, kind: str, **fields: Any) -> bytes:
         return self._script.say(kind, {"response_id": self._response_id, **fields})

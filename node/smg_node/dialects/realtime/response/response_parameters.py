@@ -13,12 +13,18 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.realtime.config.audio_config import check_audio, shown_output
 from smg_node.dialects.realtime.config.generation_parameters import INFINITE, NAMES, read_parameters
 from smg_node.dialects.realtime.config.session_config import SessionConfig, merged
-from smg_node.dialects.realtime.conversation import Context, Conversation, check_calls
+from smg_node.dialects.realtime.conversation import (
+    Context,
+    Conversation,
+    check_calls,
+    check_context,
+)
 from smg_node.dialects.realtime.items import REFERENCE, NewId, read_item
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 
 _OVER: Final = (*NAMES, "audio")
+_TEXT: Final = {"output_modalities": ["text"]}
 _KNOWN: Final = (*_OVER, "metadata", "conversation", "input")
 
 
@@ -48,7 +54,10 @@ def read_response(
 ) -> ResponseParameters:
     """Return what the client asks for. INVALID_REQUEST names all that is wrong; `item_not_found` for a reference."""
     wish.only(_KNOWN)
+    # Many clients say with each answer what holds for all of them: that needs no other reading.
     over = {key: wish.values[key] for key in _OVER if wish.has(key)}
+    if over == _TEXT:
+        over = {}
     said = merged(config.said, over) if over else config.said
     ask = config.ask
     if over:
@@ -61,11 +70,14 @@ def read_response(
     beside = wish.word("conversation", ("auto", "none")) == "none"
     given = _input(wish, conversation, options, items_max, new_id) if wish.has("input") else None
     wish.problems.check()
-    context = conversation.context() if given is None else Context((), ())
-    items = () if given is None else given
-    check_calls((*context.docs, *items), None if given is None else wish.path("input"))
+    context = Context()
+    if given is None:
+        context = conversation.context()
+        check_context(context)
+    else:
+        check_calls(given, wish.path("input"))
     return ResponseParameters(
-        replace(ask, items=items),
+        replace(ask, items=given or ()),
         context,
         beside,
         said.get("max_output_tokens", INFINITE),

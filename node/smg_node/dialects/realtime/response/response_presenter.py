@@ -59,7 +59,9 @@ class ResponsePresenter:
         self._conversation = conversation
         self._thread = thread
         self._chance = chance
-        self._pass = new_pass(chance)
+        # The pass of the last block, and its tag, where passes are counted.
+        self._round = 0
+        self._pass = ""
         self.is_begun = False
         self.ended = False
         self._output: list[dict[str, Any]] = []
@@ -99,6 +101,11 @@ class ResponsePresenter:
                 self._rare(event, said, now_ms)
         return said
 
+    def so_far(self, item_id: str) -> dict[str, Any] | None:
+        """Return the public object of the item that is being said; None for any other."""
+        item = self._open
+        return None if item is None or item.item_id != item_id else item.so_far()
+
     def cancel(self, reason: CancelReason) -> list[bytes]:
         """Return the frames that end the response now; what is open ends as incomplete."""
         said: list[bytes] = []
@@ -117,7 +124,7 @@ class ResponsePresenter:
                 self._end_block(event, now_ms)
             case Finish():
                 self._outcome = FinalStatus.by(event.reason, refused=self._refused)
-                whole = self._outcome.status == "completed"
+                whole = self._outcome.status == "completed" or event.reason == "pause"
                 self._settle("completed" if whole else "incomplete", said, now_ms)
             case Usage():
                 self._usage = event
@@ -132,6 +139,8 @@ class ResponsePresenter:
                 pass
 
     def _start(self, event: BlockStart, said: list[bytes], now_ms: int) -> None:
+        if event.round != self._round:
+            self._round, self._pass = event.round, new_pass(self._chance)
         if event.kind == _REASONING:
             self._thought = []
             return
@@ -156,13 +165,15 @@ class ResponsePresenter:
         if event.kind != _REASONING:
             assert self._open is not None, "only an open block can end"
             self._held = True
-            self._open.opaque = event.opaque
+            # Only a text has a phase, here as in Responses.
+            keeps = event.kind != "refusal"
+            self._open.opaque = event.opaque if keeps else without_phase(event.opaque)
             return
         text = "".join(self._thought)
         self._thought = []
-        if text or event.opaque:
-            packed = pack(event.opaque) if event.opaque else ""
-            self._before.append(self._hidden(text, packed, now_ms))
+        # An empty one is kept too: turns are divided at thoughts, here as in Responses.
+        packed = pack(event.opaque) if event.opaque else ""
+        self._before.append(self._hidden(text, packed, now_ms))
 
     def _hidden(self, text: str, packed: str, now_ms: int) -> ItemDoc:
         """Return a thought as Responses keeps it, with what its vendor wants back."""

@@ -156,6 +156,15 @@ def test_items_are_retrieved_as_they_are() -> None:
     assert error_of(told) == ("missing_required_parameter", "item_id", None)
 
 
+def test_what_is_being_said_is_retrieved_as_far_as_it_is_said() -> None:
+    client = RealtimeClient()
+    told = client.feed(client.ask().response_id, [BEGIN, *text("ha", "lf")[:3]])
+    item_id = told[1]["item"]["id"]
+    item = client.send("conversation.item.retrieve", item_id=item_id)[0]["item"]
+    assert item["status"] == "in_progress"
+    assert item["content"] == [{"type": "output_text", "text": "half"}]
+
+
 def test_a_full_conversation_takes_no_more() -> None:
     client = RealtimeClient(SessionOptions(items_max=2))
     client.say("a")
@@ -203,6 +212,7 @@ def test_a_full_conversation_takes_no_more() -> None:
         ),
         ({**SYSTEM, "content": [IMAGE]}, "invalid_value", "item.content[0].type"),
         (user("a", id="a b"), "invalid_value", "item.id"),
+        (user("a", id="root"), "invalid_value", "item.id"),
         (user("a", id="a" * 65), "invalid_value", "item.id"),
         (user("a", status="gone"), "invalid_value", "item.status"),
         ({**CALL, "name": None}, "missing_required_parameter", "item.name"),
@@ -288,6 +298,15 @@ def test_what_an_answer_overrides_is_that_of_responses() -> None:
     assert made == like_responses(responses_request(body))
     # It was for that answer only.
     assert client.ask().ask.instructions == "Be brief."
+
+
+def test_the_status_that_a_client_gives_has_no_effect() -> None:
+    client = RealtimeClient()
+    items = named([user("one", status="in_progress"), {**CALL, "status": "incomplete"}, OUTPUT])
+    for item in items:
+        assert types(create(client, item))[0] == "conversation.item.added"
+    made = like_responses(request_of(client.ask()))
+    assert made == like_responses(responses_request({"input": items}))
 
 
 def test_an_input_of_references_and_items_is_that_of_responses() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from smg_node.core.context_limit import prompt_too_long
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event, Fail
 from smg_node.dialects.realtime.effects import Cancel, Close, RateLimit, Start, Timer
@@ -126,7 +127,9 @@ def test_an_answer_that_was_cut_says_why(reason: Any, status: str, why: str) -> 
     response = told[-1]["response"]
     assert response["status"] == status
     assert response["status_details"] == {"type": status, "reason": why}
-    assert response["output"][0]["status"] == "incomplete"
+    # What paused was said to its end.
+    item_status = "completed" if reason == "pause" else "incomplete"
+    assert response["output"][0]["status"] == item_status
 
 
 def test_what_fails_behind_its_beginning_is_a_response_that_failed() -> None:
@@ -155,6 +158,15 @@ def test_what_fails_before_its_beginning_is_an_error_that_names_the_event() -> N
     assert error_of(told) == ("rate_limit_exceeded", None, "e1")
     assert client.session.running == ()
     assert client.feed(start.response_id, whole(text("late"))) == []
+
+
+def test_a_conversation_that_is_too_long_is_a_response_that_failed() -> None:
+    client = RealtimeClient()
+    start = client.ask()
+    told = client.feed(start.response_id, [Fail(prompt_too_long(9, 5, "input"))])
+    assert types(told) == ["response.created", "response.done"]
+    error = told[1]["response"]["status_details"]["error"]
+    assert error["code"] == "context_length_exceeded"
 
 
 # ── Busy, and cancelled ──────────────────────────────────────────────────────
