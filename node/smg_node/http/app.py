@@ -172,6 +172,7 @@ class Server:
         parts.heard.append(self._retune)
         parts.meters.watch(declared.HTTP_INFLIGHT, lambda: {(): self._app.inflight.count})
         parts.meters.watch(declared.HTTP_CONNECTIONS, self._connections)
+        parts.meters.watch(declared.HTTP_SOCKETS, self._app.inflight.sockets)
 
     @property
     def address(self) -> Address:

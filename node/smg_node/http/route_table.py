@@ -61,6 +61,11 @@ class Route(msgspec.Struct, frozen=True):
         """Whether it is a WebSocket: then its answer is 101."""
         return self.status == 101
 
+    @property
+    def label(self) -> str:
+        """Its name in metrics: how long a WebSocket lives is told apart from how long an answer takes."""
+        return f"{self.path} (socket)" if self.upgrades else self.path
+
 
 def is_openais(route: Route | None) -> bool:
     """Return whether the path is of OpenAI's API, or of none, so that its answers have that API's headers."""

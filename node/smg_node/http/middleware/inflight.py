@@ -5,7 +5,7 @@ are not counted, and are ended as soon as the node stops listening. Streams that
 node are ended then as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -71,6 +71,15 @@ class Inflight:
         streams = sum(begun)
         background = 0 if self.outliving is None else self.outliving.count
         return OpenWork(len(begun) - streams, streams, background)
+
+    def sockets(self) -> Mapping[tuple[str, ...], float]:
+        """Return how many WebSockets are open, by the path of their route."""
+        found: dict[tuple[str, ...], float] = {}
+        for request in (*self.requests, *self._watching):
+            route = request.route
+            if route is not None and route.upgrades and request.wire.begun:
+                found[route.path,] = found.get((route.path,), 0.0) + 1.0
+        return found
 
     def remove(self, request: HttpRequest) -> None:
         """Count it out again."""

@@ -380,7 +380,7 @@ class Middleware:
     def _counted(self, standing: HeadFindings, status: int) -> tuple[Tally, Spread, Tally | None]:
         """Return the metric cell of requests that end in this way."""
         meters, route = self._parts.meters, standing.route
-        path = _UNKNOWN if route is None else route.path
+        path = _UNKNOWN if route is None else route.label
         tenant = standing.identity.tenant
         return (
             *meters.requests(path, standing.method, status),

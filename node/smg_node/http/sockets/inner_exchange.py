@@ -77,7 +77,7 @@ class InnerExchange:
         return self.answer.status
 
     async def more(self) -> bytes:
-        """Return the bytes of the body since the last call, b"" at the end; see `Answer.whole`."""
+        """Return the bytes of the body since the last call, b"" at the end, whether that is its own or not."""
         while not self.answer.unread and not self.answer.over:
             await self.answer.changed()
         data = self.answer.take()
@@ -105,8 +105,6 @@ class Answer:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.unread = bytearray()
-        self.whole = False
-        """Whether it came to its own end."""
         self.over = False
         """Whether no more of it comes."""
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
@@ -162,10 +160,6 @@ class Answer:
         """A part of the body."""
         self.unread += part
 
-    def on_message_complete(self) -> None:
-        """The answer is complete."""
-        self.whole = bool(self.status)
-
 
 class _InnerLine:
     """The connection of such a request: what is written to it is read here."""
@@ -178,13 +172,13 @@ class _InnerLine:
         self.secure: Final[bool | None] = getattr(client, "secure", None)
         self.sent_bytes = 0
         self.answer: Final = Answer()
-        self._transport: Final = _InnerTransport(self)
+        self._transport: _InnerTransport | None = _InnerTransport(self)
         self._drained: asyncio.Future[None] | None = None
 
     @property
     def transport(self) -> asyncio.Transport | None:
         """What is written to; None once the request was dropped."""
-        return None if self.answer.over else self._transport
+        return self._transport
 
     @property
     def writing_paused(self) -> bool:
@@ -213,6 +207,8 @@ class _InnerLine:
 
     def drop(self) -> None:
         """Let nothing more be written."""
+        # The two know each other as well.
+        self._transport = None
         if not self.answer.over:
             self.answer.end()
         self.read()

@@ -183,9 +183,12 @@ OVERVIEW: Final = Board(
                 ),
                 Panel(
                     "Connections",
-                    "Open client connections.",
+                    "Open client connections, and how many of them are WebSockets of a route.",
                     "short",
-                    (total(declared.HTTP_CONNECTIONS, "instance"),),
+                    (
+                        total(declared.HTTP_CONNECTIONS, "instance"),
+                        total(declared.HTTP_SOCKETS, "route"),
+                    ),
                 ),
                 Panel(
                     "Connections refused",

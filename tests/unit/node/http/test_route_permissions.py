@@ -40,6 +40,7 @@ POST /v1/messages
 POST /v1/messages/count_tokens
 POST /v1/responses
 GET /v1/responses
+GET /v1/realtime
 POST /v1/responses/input_tokens
 POST /v1/responses/compact
 POST /v1/interactions

@@ -75,6 +75,9 @@ class RealtimeSocketRoutes:
         request.model = model = _model_asked(request)
         allow_model(request)
         context = parts.catalog.model(model).context
+        if parts.relays.takes(model):
+            # Its tokens are its workers' own affair.
+            context = None
         if self._open >= self._rules.sessions_max:
             raise SmgError(
                 ErrorKind.RATE_LIMITED,
@@ -95,7 +98,7 @@ class RealtimeSocketRoutes:
             self._session(request),
             socket,
             SessionPrompts(parts.tokens, context),
-            begin=lambda wish: self._begin(request, wish),
+            begin=lambda response_id, wish: self._begin(request, response_id, wish),
             readmit=lambda: self._readmit(request),
             clock=parts.clock,
         )
@@ -125,26 +128,25 @@ class RealtimeSocketRoutes:
             ),
         )
 
-    def _begin(self, request: HttpRequest, wish: GenerateRequest) -> Run:
-        """Return a generation of a request of its own."""
+    def _begin(self, request: HttpRequest, response_id: str, wish: GenerateRequest) -> Run:
+        """Return a generation of a request of its own, which goes by the response's id in all that is told of it."""
         parts = self._parts
         relayed = parts.relays.takes(wish.model)
         generations = parts.translating if relayed else parts.generations
-        return generations.start(_DIALECT, wish, self._context(request))
+        return generations.start(_DIALECT, wish, self._context(request, response_id))
 
-    def _context(self, request: HttpRequest) -> RequestContext:
+    def _context(self, request: HttpRequest, response_id: str) -> RequestContext:
         parts = self._parts
         usual = context_of(request, parts.options, streamed=True)
         now_s, now_ms = parts.clock.monotonic_s(), parts.clock.now_ms()
-        token = parts.ids.token(now_ms)
         return structs.replace(
             usual,
-            request_id=f"req_{token}",
+            request_id=response_id,
             received_s=now_s,
             deadline_s=now_s + usual.deadline_s - usual.received_s,
-            upstream_headers={**usual.upstream_headers, "x-request-id": f"req_{token}"},
+            upstream_headers={**usual.upstream_headers, "x-request-id": response_id},
             received_ms=now_ms,
-            token=token,
+            token=parts.ids.token(now_ms),
         )
 
     def _readmit(self, request: HttpRequest) -> None:

@@ -13,6 +13,7 @@ any more.
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,6 +47,8 @@ from smg_node.http.sockets.web_socket import (
 )
 
 _log = logging.getLogger("smg_node.http")
+
+_LEAVES: Final = "the node leaves; another one will answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,10 @@ class _Life:
                 finally:
                     lanes.cancel()
         except asyncio.CancelledError:
-            # The connection was lost, perhaps while the last words were said.
+            # The connection was lost, perhaps while the last words were said; or the node waits for nobody any more.
             uncancel()
+            with suppress(ConnectionError):
+                self.socket.end(RESTARTING, _LEAVES)
 
     async def _until_end(self, lanes: ResponseLanes, age_max_s: float) -> None:
         try:
@@ -129,7 +134,7 @@ class _Life:
                 raise
             uncancel()
             await lanes.finished()
-            await self.socket.close(RESTARTING, "the node leaves; another one will answer")
+            await self.socket.close(RESTARTING, _LEAVES)
 
     async def _read(self, lanes: ResponseLanes) -> None:
         socket = self.socket

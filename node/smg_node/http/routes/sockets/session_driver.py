@@ -9,6 +9,7 @@ up the engines of its answers, and its own events.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from smg_node.core.errors import SmgError
@@ -21,7 +22,7 @@ from smg_node.http.middleware.error_replies import internal
 from smg_node.http.routes.inference.answer_headers import uncancel
 from smg_node.http.routes.sockets.rate_limits import rate_limits_of
 from smg_node.http.routes.sockets.session_prompts import SessionPrompts
-from smg_node.http.sockets.web_socket import POLICY, WebSocket
+from smg_node.http.sockets.web_socket import POLICY, RESTARTING, WebSocket
 from smg_node.pipeline.generation.run_interface import Run
 
 _log = logging.getLogger("smg_node.http")
@@ -36,11 +37,11 @@ class SessionDriver:
         socket: WebSocket,
         prompts: SessionPrompts,
         *,
-        begin: Callable[[GenerateRequest], Run],
+        begin: Callable[[str, GenerateRequest], Run],
         readmit: Callable[[], None],
         clock: Clock,
     ) -> None:
-        """Take `begin`, which starts a generation, and `readmit`, which raises an SmgError once the caller may ask for
+        """Take `begin`, which starts the generation of a response by its id, and `readmit`, which raises an SmgError once the caller may ask for
         none any more.
         """
         self._session: Final = session
@@ -66,8 +67,10 @@ class SessionDriver:
                 finally:
                     self._end()
         except asyncio.CancelledError:
-            # The connection was lost.
+            # The connection was lost, or the node waits for nobody any more.
             uncancel()
+            with suppress(ConnectionError):
+                self._socket.end(RESTARTING, "the node leaves; another one will answer")
 
     async def _until_end(self, leaving: Callable[[], bool]) -> None:
         self._do(self._session.open(now_ms=self._clock.now_ms()))
@@ -156,7 +159,7 @@ class SessionDriver:
     async def _generate(self, start: Start) -> None:
         session, response_id = self._session, start.response_id
         wish = await self._prompts.request(start, session)
-        run = self._begin(wish)
+        run = self._begin(response_id, wish)
         try:
             await run.enter()
             ticket = run.ticket

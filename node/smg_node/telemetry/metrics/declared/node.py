@@ -91,6 +91,9 @@ HTTP_INFLIGHT = Metric(
 HTTP_CONNECTIONS = Metric(
     "smg_node_http_connections", "gauge", "Open client connections.", pulled=True
 )
+HTTP_SOCKETS = Metric(
+    "smg_node_http_sockets", "gauge", "WebSockets that are open.", ("route",), pulled=True
+)
 
 GENERATIONS = Metric(
     "smg_node_generations_total",
@@ -258,6 +261,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     TENANT_REQUESTS,
     HTTP_INFLIGHT,
     HTTP_CONNECTIONS,
+    HTTP_SOCKETS,
     GENERATIONS,
     GENERATION_SECONDS,
     TTFT_SECONDS,

@@ -24,6 +24,7 @@ NAMING = frozenset(
         ("settings_difference", "node"),
         ("explain", "node"),
         ("google_models", "pageToken"),
+        ("realtime_socket", "model"),
     }
 )
 ASKED = tuple(

@@ -11,9 +11,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Event, Fail
+from smg_node.core.generation.request import ChatPrompt
 from smg_node.http.routes.sockets import realtime_socket
 from smg_node.http.routes.sockets.rate_limits import rate_limits_of
 from smg_node.http.routes.sockets.realtime_socket import RealtimeRules
+from support.http import http_node
 from support.http.http_node import FakeRun, for_ever, hello, node
 from support.http.raw_http import ask, until
 from support.http.socket_client import heard, say, socket
@@ -74,10 +76,11 @@ async def test_a_session_is_talked_with_turn_by_turn() -> None:
         first, second = served.generations.runs
         assert first.dialect == "realtime"
         assert first.request.routing_key == session["id"]
-        turns = [turn.role for turn in second.request.prompts[0].turns]  # type: ignore[union-attr]
-        assert turns == ["system", "user", "assistant", "user"]
-        # Each answer is a request of its own, to whoever asks what became of it.
-        assert first.context.request_id != second.context.request_id
+        [prompt] = second.request.prompts
+        assert isinstance(prompt, ChatPrompt)
+        assert [turn.role for turn in prompt.turns] == ["system", "user", "assistant", "user"]
+        # Each answer is a request of its own, and goes by its id to whoever asks what became of it.
+        assert first.context.request_id == response["id"] != second.context.request_id
         assert len({run.context.token for run in served.generations.runs}) == 2
     assert [run.left for run in served.generations.runs] == [1, 1]
 
@@ -116,11 +119,13 @@ async def test_there_are_not_more_sessions_than_there_may_be(
     ruled(monkeypatch, sessions_max=1)
     async with node() as served:
         async with socket(served.port, PATH):
+            assert served.sample("smg_node_http_sockets", route="/v1/realtime") == 1
             with pytest.raises(InvalidStatus) as refused:
                 async with socket(served.port, PATH):
                     pass
             assert refused.value.response.status_code == 429
         await until(lambda: len(served.access.lines) == 2)
+        assert served.sample("smg_node_http_sockets", route="/v1/realtime") == 0
         async with socket(served.port, PATH) as client:
             await opened(client)
 
@@ -260,6 +265,19 @@ async def test_a_node_that_leaves_ends_sessions_after_their_answers() -> None:
         with pytest.raises(ConnectionClosed):
             await client.recv()
         assert client.close_code == 1012
+
+
+async def test_a_node_that_waits_no_longer_says_so() -> None:
+    async with node(for_ever, grace_s=0.1) as served, socket(served.port, PATH) as client:
+        await asked(client)
+        await until(lambda: served.generations.runs)
+        await served.server.drain()
+        await served.server.stop()
+        with pytest.raises(ConnectionClosed):
+            await until_done(client)
+        # The framework closes its connections without leaving room for a word.
+        assert client.close_code == (1006 if http_node.SERVER == "aiohttp" else 1012)
+        await served.generations.runs[0].closed.wait()
 
 
 async def test_a_session_ends_when_it_is_idle_for_too_long(

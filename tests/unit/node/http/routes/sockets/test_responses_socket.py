@@ -248,6 +248,21 @@ async def test_a_node_that_leaves_finishes_what_it_makes_and_says_so() -> None:
         assert client.close_code == 1012
 
 
+async def test_a_node_that_waits_no_longer_says_what_became_of_a_response() -> None:
+    async with (
+        node(for_ever, history=Here(), grace_s=0.1) as served,
+        socket(served.port) as client,
+    ):
+        await create(client, input="hi", store=False)
+        await until(lambda: served.generations.runs)
+        assert served.sample("smg_node_http_sockets", route="/v1/responses") == 1
+        await served.server.drain()
+        assert (await turn(client))[-1]["type"] == "response.failed"
+        with pytest.raises(ConnectionClosed):
+            await client.recv()
+        assert client.close_code == 1012
+
+
 async def test_an_idle_socket_does_not_hold_up_a_node_that_leaves() -> None:
     async with node(history=Here()) as served, socket(served.port) as client:
         await served.server.drain()
