@@ -137,7 +137,7 @@ class StateOptions:
                 "limits": 16,
                 "providers": 16,
                 "access": 16,
-                "discovery": 4,
+                "discovery": 1,
             }
         )
     )

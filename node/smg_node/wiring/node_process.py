@@ -32,7 +32,6 @@ from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.cluster_metrics import Numbers, own_numbers
 from smg_node.cluster.service_factory import SharedServices, build_services, listen
 from smg_node.cluster.usage.usage_factory import UsageParts, build_usage
-from smg_node.cluster.workers.orphaned_findings import OrphanedFindings
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.address import Address
@@ -228,10 +227,11 @@ def _build_discovery(
     settings: Settings, base: Base, shared: Shared, registry: ClusterRegistry, farewell: Shutdown
 ) -> LiveDiscovery:
     """Return what finds workers; where there is no source, nothing of it is imported."""
-    registry.tidying.append(OrphanedFindings(shared, base.clock.monotonic_s).tidy)
     if not settings.discovery.lists_own:
         registry.list_no_file()
-    return LiveDiscovery(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
+    found = LiveDiscovery(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
+    registry.tidying.append(found.tidy)
+    return found
 
 
 def _build_services(

@@ -59,7 +59,9 @@ class ClusterSources:
         seen = self._views.view()
         sources = {(one.kind, one.name): one for one in seen.sources}
         for key in defined:
-            sources.setdefault(key, SourceView(*key, "", "", 0, 0, _LEFT, ()))
+            # Until it was heard of, this node is as good as any that follows it.
+            trouble = _LEFT if "/".join(key) in self._here.unreadable else ""
+            sources.setdefault(key, SourceView(*key, "", "", 0, 0, trouble, ()))
         shown = [
             replace(
                 sources[key],

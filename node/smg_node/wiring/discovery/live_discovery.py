@@ -4,7 +4,6 @@ A node without any source imports nothing of them, and one task of it waits.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -13,13 +12,12 @@ if TYPE_CHECKING:
     from smg_node.cluster.discovery.discovery_service import ClusterSources
     from smg_node.cluster.discovery.source_definitions import Key
     from smg_node.cluster.settings.live_settings import LiveSettings
+    from smg_node.cluster.workers.orphaned_findings import OrphanedFindings
     from smg_node.cluster.workers.worker_registry import ClusterRegistry
     from smg_node.config.frozen_settings import Settings
     from smg_node.http.http_parts import HttpParts
     from smg_node.wiring.base import Base
     from smg_node.wiring.discovery.parts import DiscoveryParts
-
-_log: Final = logging.getLogger("smg_node.discovery")
 
 
 class LiveDiscovery:
@@ -34,18 +32,16 @@ class LiveDiscovery:
         *,
         is_leaving: Callable[[], bool],
     ) -> None:
-        self._settings = settings
-        self._discovery: Final = settings.discovery
-        self._base: Final = base
-        self._shared: Final = shared
-        self._registry: Final = registry
-        self._is_leaving: Final = is_leaving
+        self.settings = settings
+        self.base: Final = base
+        self.shared: Final = shared
+        self.registry: Final = registry
+        self.is_leaving: Final = is_leaving
         self._parts: DiscoveryParts | None = None
+        self._orphans: OrphanedFindings | None = None
         self._changed: Final = asyncio.Event()
-        self.unreadable: Mapping[str, str] = {}
-        """Definitions of the cluster that are not followed here, by KIND/NAME, and why."""
-        if self._discovery.configured:
-            self._follow(cluster=False)
+        if settings.discovery.configured:
+            self._built().follow(cluster=False)
         shared.discovery.watch(lambda keys: self._changed.set())
 
     def connect(self, parts: "HttpParts", live: "LiveSettings") -> "LiveDiscovery":
@@ -54,65 +50,53 @@ class LiveDiscovery:
         live.watch(("discovery",), self.retune)
         return self
 
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Definitions of the cluster that are not followed here, by KIND/NAME, and why."""
+        return {} if self._parts is None else self._parts.unreadable
+
     def own(self) -> "Collection[Key]":
         """Return the kinds and names of the sources in this node's own settings."""
-        if not self._discovery.configured:
-            return ()
-        from smg_node.wiring.discovery.parts import own_sources
-
-        return own_sources(self._discovery).keys()
+        return () if self._parts is None else self._parts.own
 
     def service(self) -> "ClusterSources":
         """Return what tells of sources, and defines them; imported with the first request for it."""
         from smg_node.cluster.discovery.discovery_service import ClusterSources
 
-        return ClusterSources(self, self._shared)
+        return ClusterSources(self, self.shared)
 
     def retune(self, settings: "Settings") -> None:
         """Take over changed settings of the cluster."""
-        self._settings = settings
+        self.settings = settings
         if self._parts is not None:
             self._parts.service.confirm(settings.discovery.empty_confirm_s)
 
+    async def tidy(self) -> None:
+        """Give up what sources found that are in nobody's settings any more."""
+        if self._orphans is None:
+            if not self.shared.workers.shared():
+                return
+            from smg_node.cluster.workers.orphaned_findings import OrphanedFindings
+
+            self._orphans = OrphanedFindings(self.shared, self.base.clock.monotonic_s)
+        await self._orphans.tidy()
+
     async def run(self) -> None:
         """Follow what is defined, and see to it, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            running = None
-            while True:
-                self._changed.clear()
-                shared = self._shared.discovery
-                if self._parts is not None or len(shared):
-                    self._follow(cluster=True)
-                if self._parts is not None and running is None:
-                    running = group.create_task(self._parts.service.run(), name="sources")
-                await self._changed.wait()
+        while self._parts is None and not len(self.shared.discovery):
+            self._changed.clear()
+            await self._changed.wait()
+        await self._built().run(self._changed)
 
-    def _follow(self, *, cluster: bool) -> None:
-        from smg_node.cluster.discovery.source_definitions import merged
-        from smg_node.wiring.discovery.parts import DiscoveryParts, kubeconfig_of, own_sources
-
-        shared = self._shared.discovery
-        now = merged(
-            own_sources(self._discovery),
-            shared.all() if cluster else (),
-            shared.unreadable() if cluster else (),
-            kubeconfig=kubeconfig_of(self._discovery),
-        )
+    def _built(self) -> "DiscoveryParts":
         if self._parts is None:
-            self._parts = DiscoveryParts(
-                self._discovery,
-                self._base,
-                self._shared,
-                self._registry,
-                is_leaving=self._is_leaving,
-            )
-            self.retune(self._settings)
-        self._complain(now.unreadable)
-        self._parts.follow({key: one.options for key, one in now.sources.items()})
+            from smg_node.wiring.discovery.parts import DiscoveryParts
 
-    def _complain(self, unreadable: Mapping[str, str]) -> None:
-        """Log what of the cluster's definitions is not followed, once for each reason."""
-        for key, why in unreadable.items():
-            if self.unreadable.get(key) != why:
-                _log.warning("discovery: %s is not followed here: %s", key, why)
-        self.unreadable = dict(unreadable)
+            self._parts = DiscoveryParts(
+                self.settings.discovery,
+                self.base,
+                self.shared,
+                self.registry,
+                is_leaving=self.is_leaving,
+            )
+        return self._parts

@@ -4,12 +4,13 @@ What a kind of source needs is imported where one of that kind is there.
 """
 
 import asyncio
+import logging
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from smg_node.cluster.discovery.source_definitions import Key, Options, options_of
+from smg_node.cluster.discovery.source_definitions import Key, Options, merged, options_of
 from smg_node.cluster.workers.discovered_workers import DiscoveredWorkers
 from smg_node.cluster.workers.source_reports import SourceReports
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
@@ -23,6 +24,8 @@ from smg_node.wiring.discovery.metrics import DiscoveryMetrics
 if TYPE_CHECKING:
     from smg_mesh.shared import Shared
     from smg_node.config.sections.discovery import Discovery
+
+_log: Final = logging.getLogger("smg_node.discovery")
 
 
 class DiscoveryParts:
@@ -39,6 +42,10 @@ class DiscoveryParts:
     ) -> None:
         self._discovery = discovery
         self._base = base
+        self._definitions = shared.discovery
+        self._own = _own_sources(discovery)
+        self.unreadable: Mapping[str, str] = {}
+        """Definitions of the cluster that are not followed here, by KIND/NAME, and why."""
         clock = base.clock
 
         def now_ms() -> int:
@@ -64,15 +71,44 @@ class DiscoveryParts:
         shared.workers.watch(lambda ids: service.wake())
         reports.watch(service.wake)
 
-    def follow(self, sources: Mapping[Key, Options]) -> None:
-        """See to these sources and to this node's own list, from now on; SmgError for what a source cannot be."""
+    @property
+    def own(self) -> Collection[Key]:
+        """The kinds and names of the sources in the node's own settings."""
+        return self._own.keys()
+
+    async def run(self, changed: asyncio.Event) -> None:
+        """See to the sources there are until cancelled; `changed`: others are defined."""
+        async with asyncio.TaskGroup() as group:
+            self.follow(cluster=True)
+            group.create_task(self.service.run(), name="sources of workers")
+            while True:
+                await changed.wait()
+                changed.clear()
+                self.follow(cluster=True)
+
+    def follow(self, *, cluster: bool) -> None:
+        """See to the node's own sources from now on, and to the cluster's; SmgError for what a source cannot be."""
+        now = merged(
+            self._own,
+            self._definitions.all() if cluster else (),
+            self._definitions.unreadable() if cluster else (),
+            kubeconfig=_kubeconfig(self._discovery),
+        )
+        self._complain(now.unreadable)
         plans = [
-            Plan(self._source(*key, options), options, keep=options.keep)
-            for key, options in sorted(sources.items(), key=itemgetter(0))
+            Plan(self._source(*key, one.options), one.options, keep=one.options.keep)
+            for key, one in sorted(now.sources.items(), key=itemgetter(0))
         ]
         if self._discovery.lists_own:
             plans.append(Plan(_file(self._discovery, self._base.clock), "own"))
         self.service.follow(plans)
+
+    def _complain(self, unreadable: Mapping[str, str]) -> None:
+        """Log what of the cluster's definitions is not followed, once for each reason."""
+        for key, why in unreadable.items():
+            if self.unreadable.get(key) != why:
+                _log.warning("discovery: %s is not followed here: %s", key, why)
+        self.unreadable = dict(unreadable)
 
     def _source(self, kind: str, name: str, options: Options) -> Source:
         clock, rng = self._base.clock, self._base.rng
@@ -96,10 +132,10 @@ class DiscoveryParts:
         )
 
 
-def own_sources(discovery: "Discovery") -> Mapping[Key, Options]:
+def _own_sources(discovery: "Discovery") -> Mapping[Key, Options]:
     """Return the sources of a node's own settings that all nodes could watch, by kind and name."""
     pods: dict[str, Any] = {**_of_flags(discovery), **discovery.kubernetes}
-    kubeconfig = kubeconfig_of(discovery)
+    kubeconfig = _kubeconfig(discovery)
     return {
         **{
             ("kubernetes", name): options_of("kubernetes", dict(said), kubeconfig=kubeconfig)
@@ -109,7 +145,7 @@ def own_sources(discovery: "Discovery") -> Mapping[Key, Options]:
     }
 
 
-def kubeconfig_of(discovery: "Discovery") -> str:
+def _kubeconfig(discovery: "Discovery") -> str:
     """Return where the API server is named, "" for the account of the node's own pod."""
     return "" if discovery.kubeconfig is None else str(discovery.kubeconfig)
 

@@ -201,7 +201,7 @@ class Wired:
             "ratio": self.base.tracer._ratio,
             "loops": self._loops(),
             "exposed": self.parts.exposed_models(),
-            "discovery": self.discovery._settings.discovery.empty_confirm_s,
+            "discovery": self.discovery.settings.discovery.empty_confirm_s,
         }
 
     def _loops(self) -> object:

@@ -58,7 +58,7 @@ def define(
     """
     options = options_of(context)
     kind, name = _parts(source)
-    body = read_definition(file, kind, name)
+    body = read_definition(file, kind, name, section="discovery")
     headers = version_of(_defined(options, source), if_version)
     answer = options.client.look("PUT", *_DISCOVERY, kind, name, body=body, headers=headers)
     done = written(options.client, f"source {source}", answer)

@@ -24,9 +24,9 @@ IfVersion = Annotated[
 ]
 
 
-def read_definition(file: str, part: str, name: str) -> Mapping[str, Any]:
+def read_definition(file: str, part: str, name: str, *, section: str = "") -> Mapping[str, Any]:
     """Return the definition in a YAML or JSON file, `-` is the standard input: of `name` alone, or of a whole file of
-    `providers:` and `routes:`. AdminError otherwise.
+    `providers:` and `routes:`. AdminError otherwise. A file of settings has the parts in `section`, where there is one.
     """
     # Imported here: only a definition that is read from a file needs it.
     from smg_node.config.schema.plain_yaml import read_plain
@@ -35,6 +35,8 @@ def read_definition(file: str, part: str, name: str) -> Mapping[str, Any]:
         found = read_plain(read_file(file))
     except ValueError as error:
         raise AdminError(f"{file}: {error}") from None
+    if section and isinstance(found, dict) and isinstance(found.get(section), dict):
+        found = found[section]
     if isinstance(found, dict) and isinstance(found.get(part), dict):
         known = found[part]
         if name not in known:

@@ -68,6 +68,12 @@ async def test_operators_define_and_remove_sources(run: RunAdmin, tmp_path: Path
         stale = await command(
             "discovery", "define", "kubernetes/chat", "--file", str(chat), "--if-version", "0"
         )
+        settings = tmp_path / "node.yaml"
+        settings.write_text(
+            f"http: {{}}\ndiscovery:\n  {chat.read_text().replace(chr(10), chr(10) + '  ')}"
+        )
+        whole = await command("discovery", "define", "kubernetes/chat", "--file", str(settings))
+        other = await command("discovery", "define", "kubernetes/pool", "--file", str(settings))
         removed = await command("discovery", "remove", "kubernetes/chat")
         again = await command("discovery", "remove", "kubernetes/chat", "--if-version", "*")
     assert (defined[0], "is defined, version" in defined[1]) == (0, True)
@@ -77,6 +83,8 @@ async def test_operators_define_and_remove_sources(run: RunAdmin, tmp_path: Path
     assert (refused[0], "port: 'no port' is neither" in refused[2]) == (1, True)
     assert "each node's own" in nowhere[2]
     assert "changed by somebody else" in stale[2]
+    assert whole[0] == 0
+    assert (other[0], "has no pool among its kubernetes: chat" in other[2]) == (1, True)
     assert "is gone" in removed[1]
     assert "this node's own settings define it" in removed[2]
     assert (again[0], "defines no source kubernetes/chat" in again[2]) == (1, True)

@@ -26,7 +26,10 @@ def test_a_source_is_defined_changed_and_removed_by_version() -> None:
     other = ClusterSources(SourcesHere(("kubernetes", "chat")), sources.shared["b"])
     (seen,) = other.view().sources
     assert (seen.defined, seen.overridden, seen.definition) == ("cluster", True, done.after)
-    assert "no living node follows" in seen.trouble
+    assert seen.trouble == ""
+    strange = SourcesHere(**{"kubernetes/chat": "port: this release cannot read it"})
+    (alone,) = ClusterSources(strange, sources.shared["b"]).view().sources
+    assert "no living node follows" in alone.trouble
     wider = other.check("kubernetes", "chat", {"selector": "app in (vllm,sglang)"})
     changed = other.define("kubernetes", "chat", wider, version=int(done.after.version))
     assert changed.before == done.after
