@@ -114,10 +114,13 @@ class DirectConnection(asyncio.Protocol):
         self._task = loop.create_task(self._answer_all(self._listener.door))
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the connection, and cancel its request at once."""
+        """Forget the connection, and cancel its request at once; one that waits to begin when it has."""
         self._listener.forget(self)
         self.transport = None
         self._reader.close()
+        if self._awaits_turn:
+            del self._line[1:]
+            return
         self._line.clear()
         if self._task is not None:
             self._task.cancel()
@@ -204,9 +207,12 @@ class DirectConnection(asyncio.Protocol):
     def begin(self) -> bool:
         """Begin the first request in line; false if the connection no longer waits for one."""
         waiter = self._waiter
-        if not self._line or waiter is None or waiter.done():
+        if not self._awaits_turn or waiter is None:
             return False
         waiter.set_result(self._first_in_line())
+        if self.transport is None and self._task is not None:
+            # Its client has gone meanwhile. It is counted as any that was read, so it begins, and ends right after.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
         return True
 
     # ── What a wire and a body say ───────────────────────────────────────────
@@ -252,6 +258,11 @@ class DirectConnection(asyncio.Protocol):
     def _waits(self) -> bool:
         """Whether there is no request to be answered."""
         return self._waiter is not None and not self._waiter.done() and not self._line
+
+    @property
+    def _awaits_turn(self) -> bool:
+        """Whether there is one that waits for the budget."""
+        return bool(self._line) and self._waiter is not None and not self._waiter.done()
 
     # ── Reading ──────────────────────────────────────────────────────────────
 

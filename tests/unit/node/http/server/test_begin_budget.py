@@ -28,6 +28,9 @@ class Door:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.held: set[str] = set()
+        """Whose answers never end."""
+        self.cancelled: list[str] = []
         self.due = False
 
     @property
@@ -39,6 +42,12 @@ class Door:
         if not self.due:
             self.due = True
             asyncio.get_running_loop().call_soon(self._ask)
+        if incoming.path[1:] in self.held:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(incoming.path[1:])
+                raise
         return True
 
     def _ask(self) -> None:
@@ -194,17 +203,38 @@ def test_those_who_come_later_wait_behind_those_who_wait(loop: Any) -> None:
 
 
 @either_loop
-def test_whoever_leaves_while_he_waits_takes_nobodys_place(loop: Any) -> None:
+def test_a_request_whose_client_leaves_while_it_waits_begins_in_its_turn_and_is_cancelled(
+    loop: Any,
+) -> None:
+    async def scene(crowd: Crowd) -> None:
+        connections = await crowd.connected(100)
+        crowd.door.held = {str(number) for number in range(40, 70)}
+        for number, connection in enumerate(connections):
+            connection.data_received(get(f"{number}"))
+        for number in (40, 41):
+            connections[number].data_received(get("never"))
+        crowd.gone(connections[40:70])
+        await crowd.rest()
+        assert crowd.door.begun == [str(number) for number in range(100)]
+        assert crowd.door.cancelled == [str(number) for number in range(40, 70)]
+        crowd.gone(connections[:40] + connections[70:])
+
+    played(scene, loop)
+
+
+@either_loop
+def test_a_request_that_was_cut_while_it_waited_takes_nobodys_place(loop: Any) -> None:
     async def scene(crowd: Crowd) -> None:
         connections = await crowd.connected(100)
         for number, connection in enumerate(connections):
             connection.data_received(get(f"{number}"))
-        crowd.gone(connections[40:70])
+        for connection in connections[40:70]:
+            connection.cut()
         await crowd.rest()
         assert crowd.door.begun == [str(number) for number in range(100) if not 40 <= number < 70]
         # 32, then 32 of those that are left, then six: nobody's place was spent on who had gone.
         assert crowd.door.told.count("asked") == 3
-        crowd.gone(connections[:40] + connections[70:])
+        crowd.gone(connections)
 
     played(scene, loop)
 
