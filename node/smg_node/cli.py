@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -302,7 +303,7 @@ def _serve(settings: "Settings") -> int:
 def _serve_in_processes(settings: "Settings") -> int:
     """Return the exit code of this process, be it the supervisor or one that it forked."""
     from smg_node.process_end import EndGuard
-    from smg_node.process_memory import keep
+    from smg_node.process_memory import give_back_large, keep
     from smg_node.processes.listen_endpoints import listen_endpoints
     from smg_node.processes.supervisor import Supervisor
     from smg_node.processes.template_process import adopt_orphans, noted_of, serve_template
@@ -310,7 +311,10 @@ def _serve_in_processes(settings: "Settings") -> int:
     from smg_node.wiring.data_process import serve_clients
     from smg_node.wiring.node_process import serve
 
+    give_back_large()
     _import_for_workers()
+    with suppress(ImportError):
+        import uvloop  # noqa: F401 - only to have it, before there are several processes that would import it
     keep()
     noted = noted_of(settings) if settings.processes > 1 and adopt_orphans() else None
     if noted is not None:

@@ -159,3 +159,43 @@ print(first <= piece < end)
         return done.stdout.strip()
 
     assert (in_heap(), in_heap("apart")) == ("True", "False")
+
+
+def test_what_a_thread_read_and_freed_does_not_stay_at_the_end_of_its_heap() -> None:
+    script = """
+import sys, threading
+from smg_node.process_memory import give_back_large, trim
+
+def resident():
+    return int(next(l for l in open("/proc/self/status") if l.startswith("VmRSS")).split()[1])
+
+if sys.argv[1:]:
+    give_back_large()
+# Something large that was freed before: from then on the C library takes such pieces out of its heaps.
+bytes(bytearray(16 << 20))
+kept = []
+
+def work():
+    pieces = [bytearray(b"x" * (6 << 20)) for _ in range(3)]
+    kept.append(bytes(1000))
+    pieces.clear()
+    done.set()
+    ended.wait(60)
+
+before, done, ended = resident(), threading.Event(), threading.Event()
+thread = threading.Thread(target=work)
+thread.start()
+done.wait(60)
+trim()
+print(resident() - before)
+ended.set()
+"""
+
+    def left_kb(*words: str) -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True
+        )
+        return int(done.stdout)
+
+    assert left_kb() > 12 << 10
+    assert left_kb("given back") < 6 << 10
