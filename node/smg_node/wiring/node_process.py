@@ -173,8 +173,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         clock=base.clock,
         rng=base.rng,
     )
-    prefixes = _build_prefixes(settings, base, fleet)
-    farewell, clock = Shutdown(), base.clock
+    prefixes, farewell, clock = _build_prefixes(settings, base, fleet), Shutdown(), base.clock
     control = None if role is None else _build_control(role, base, shared, fleet, providers)
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)

@@ -6,7 +6,8 @@ depend on: the options, the version of the keys, and the key's expiry. When one 
 changed, the middleware finds all of it again.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from smg_node.access.identity import ANYBODY, Identity
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
 NEVER_MS: Final = 1 << 62
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 
 
 class HeadHints:
@@ -115,3 +117,11 @@ class HeadFindings:
 
 NOBODY: Final = HeadFindings("", "")
 """Of a request that no door has seen yet."""
+
+
+def given_id(headers: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return the id in the first of these headers that is there, if it is valid; else ""."""
+    for name in names:
+        if name in headers:
+            return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
+    return ""

@@ -8,8 +8,7 @@ that has it (`head_findings`).
 
 import asyncio
 import logging
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from smg_node.access.identity import KeysWantedError
@@ -18,10 +17,10 @@ from smg_node.core.access.permissions import Access
 from smg_node.core.errors import SmgError
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
-from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings
+from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings, given_id
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import HeadWriter, Reply, Streamed
-from smg_node.http.message.request_head import ClientLine, Head, Headers
+from smg_node.http.message.request_head import ClientLine, Head
 from smg_node.http.message.response_writer import Wire
 from smg_node.http.middleware.access_lines import PATH_LOGGED_MAX, access_lines
 from smg_node.http.middleware.authorization import Authorizing, cors_headers, usual_guard
@@ -40,7 +39,6 @@ Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
 
 _log = logging.getLogger("smg_node.http")
 
-_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 _UNPARSED: Final = "unparsed"
 _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
@@ -185,7 +183,7 @@ class Middleware:
         standing = HeadFindings(head.method[:16], head.path[:PATH_LOGGED_MAX])
         standing.options = parts.options
         standing.keys_version = parts.authenticator.version
-        standing.request_id = _given_id(head.headers, parts.options.request_id_headers)
+        standing.request_id = given_id(head.headers, parts.options.request_id_headers)
         if not parts.tracer.recording:
             standing.trace = parts.tracer.begin(head.method, head.headers)
         return standing
@@ -389,24 +387,13 @@ class Middleware:
 
 
 def _is_anyones(request: HttpRequest, route: Route) -> bool:
-    """Whether what was found holds for the same head on any connection: not from where it comes, nor who shows a
-    certificate, had a part in it.
-    """
-    identity = request.identity
+    """Whether what was found holds for the same head on any connection, whatever its address and certificate."""
     return (
         route.access == "data"
-        and identity.restrictions is None
+        and request.identity.restrictions is None
         and request.line.certificate is None
     )
 
 
 def _is_work(route: Route) -> bool:
     return route.access == "data" and route.method == "POST"
-
-
-def _given_id(headers: Headers, names: Sequence[str]) -> str:
-    """Return the id in the first of these headers that is there, if it is valid; else ""."""
-    for name in names:
-        if name in headers:
-            return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
-    return ""
