@@ -27,6 +27,7 @@ _READINGS: Final = {
                 "history.md",
                 "coding-agents.md",
                 "interactions.md",
+                "realtime.md",
                 "operating.md",
                 "disaggregation.md",
                 "providers.md",
@@ -56,6 +57,7 @@ _NOT_RUN: Final[dict[str, int]] = {
     "docs/coding-agents.md": 2,
     "docs/disaggregation.md": 1,
     "docs/interactions.md": 2,
+    "docs/realtime.md": 2,
 }
 
 

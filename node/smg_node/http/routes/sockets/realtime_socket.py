@@ -25,7 +25,7 @@ from smg_node.http.middleware.caller_context import context_of
 from smg_node.http.middleware.inflight import Inflight
 from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.routes.sockets.session_driver import SessionDriver
-from smg_node.http.routes.sockets.session_prompts import SessionPrompts
+from smg_node.http.routes.sockets.session_prompts import SessionMeasure, SessionPrompts
 from smg_node.http.sockets.handshake import check_handshake
 from smg_node.http.sockets.upgrade import accept
 from smg_node.http.sockets.web_socket import OUR_MISTAKE, SocketRules, WebSocket
@@ -75,9 +75,9 @@ class RealtimeSocketRoutes:
         request.model = model = _model_asked(request)
         allow_model(request)
         context = parts.catalog.model(model).context
-        if parts.relays.takes(model):
-            # Its tokens are its workers' own affair.
-            context = None
+        # The tokens of a model that others serve are their own affair.
+        tokens = None if parts.relays.takes(model) else parts.tokens
+        measure = SessionMeasure(model, context, tokens)
         if self._open >= self._rules.sessions_max:
             raise SmgError(
                 ErrorKind.RATE_LIMITED,
@@ -87,17 +87,17 @@ class RealtimeSocketRoutes:
             )
         self._open += 1
         try:
-            await self._live(request, accept(request, self._rules), context)
+            await self._live(request, accept(request, self._rules), measure)
         finally:
             self._open -= 1
         return Streamed(101)
 
-    async def _live(self, request: HttpRequest, socket: WebSocket, context: int | None) -> None:
+    async def _live(self, request: HttpRequest, socket: WebSocket, measure: SessionMeasure) -> None:
         parts = self._parts
         driver = SessionDriver(
             self._session(request),
             socket,
-            SessionPrompts(parts.tokens, context),
+            SessionPrompts(measure),
             begin=lambda response_id, wish: self._begin(request, response_id, wish),
             readmit=lambda: self._readmit(request),
             clock=parts.clock,

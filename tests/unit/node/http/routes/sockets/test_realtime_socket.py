@@ -276,7 +276,7 @@ async def test_a_node_that_waits_no_longer_says_so() -> None:
         with pytest.raises(ConnectionClosed):
             await until_done(client)
         # The framework closes its connections without leaving room for a word.
-        assert client.close_code == (1006 if http_node.SERVER == "aiohttp" else 1012)
+        assert client.close_code == (1006 if str(http_node.SERVER) == "aiohttp" else 1012)
         await served.generations.runs[0].closed.wait()
 
 
