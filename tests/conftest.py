@@ -30,6 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests that are marked as long and all examples of property tests, and no others",
     )
+    parser.addoption(
+        "--churn-s",
+        type=float,
+        default=120.0,
+        help="seconds for which pods change in the long test of that; an hour is what discovery is held to",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -286,8 +286,6 @@ def _import_for_workers() -> None:
 
 
 def _serve(settings: "Settings") -> int:
-    from smg_node.process_end import EndGuard
-
     serve = _import_wiring()
     if settings.http.server == "aiohttp" or any(
         not worker.startswith("grpc") for worker in settings.workers.listed
@@ -297,12 +295,11 @@ def _serve(settings: "Settings") -> int:
         _import_for_workers()
     if settings.processes:
         return _serve_in_processes(settings)
-    return _loop(serve(settings, stopping=EndGuard().begin))
+    return _loop(serve(settings, stopping=_stopping))
 
 
 def _serve_in_processes(settings: "Settings") -> int:
     """Return the exit code of this process, be it the supervisor or one that it forked."""
-    from smg_node.process_end import EndGuard
     from smg_node.process_memory import give_back_large, keep
     from smg_node.processes.listen_endpoints import listen_endpoints
     from smg_node.processes.supervisor import Supervisor
@@ -330,10 +327,17 @@ def _serve_in_processes(settings: "Settings") -> int:
             role = serve_template(settings, role)
         if isinstance(role, int):
             return role
-        stopping = EndGuard().begin
         if role.kind == "data":
-            return _loop(serve_clients(settings, role, stopping=stopping))
-        return _loop(serve(settings, role, stopping=stopping))
+            return _loop(serve_clients(settings, role, stopping=_stopping))
+        return _loop(serve(settings, role, stopping=_stopping))
+
+
+def _stopping(code: int) -> None:
+    """See to it that this process ends, now that nothing but that is left."""
+    # Imported now: a node that runs for months has no need of it.
+    from smg_node.process_end import EndGuard
+
+    EndGuard().begin(code)
 
 
 def _loop(running: "Coroutine[Any, Any, int]") -> int:

@@ -156,10 +156,7 @@ def build_prefixes(settings: Settings, fleet: Fleet) -> Prefixes:
 
 
 class FleetService:
-    """Answers the HTTP surface's questions about models, workers, sessions and health.
-
-    `beside` returns how many requests other processes of this node have open at a worker.
-    """
+    """Answers the HTTP surface's questions about models, workers, sessions and health."""
 
     def __init__(
         self,
@@ -172,10 +169,8 @@ class FleetService:
         workers_ready_min: int,
         draining: Callable[[], bool],
         doubts: Callable[[], ReadinessReasons] = ReadinessReasons,
-        beside: Callable[[str], int] = lambda worker_id: 0,
     ) -> None:
         self._fleet = fleet
-        self._beside = beside
         self._networks = networks
         self._registry = registry
         self._sessions = sessions
@@ -297,14 +292,14 @@ class FleetService:
     async def loads(self) -> Sequence[Mapping[str, Any]]:
         """Return the load each ready worker reports, one row a rank."""
         asked = [worker for worker in self._fleet.workers() if worker.routable]
-        told = [(worker, worker.inflight + self._beside(worker.id)) for worker in asked]
+        told = [(worker, worker.inflight + self._registry.beside(worker.id)) for worker in asked]
         rows = await asyncio.gather(*(_load_rows(worker, inflight) for worker, inflight in told))
         return [row for part in rows for row in part]
 
     def _view(self, worker: Worker) -> WorkerView:
         sights, now_s = self._registry.outlook.sights(worker.id), self._clock.monotonic_s()
         view = worker_view(worker, sights, now_s=now_s)
-        beside = self._beside(worker.id)
+        beside = self._registry.beside(worker.id)
         if beside:
             view = replace(view, inflight=view.inflight + beside)
         if worker.relayed is not None:

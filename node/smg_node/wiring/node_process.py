@@ -190,7 +190,6 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
         doubts=doubts,
-        beside=(lambda worker_id: 0) if control is None else control.load.beside,
     )
     desks = _build_services(settings, base, shared, cluster)
     usage = build_usage(settings, desks.live, cluster, base)
@@ -294,13 +293,16 @@ def _build_registry(
 ) -> ClusterRegistry:
     """Return what binds the workers of the cluster to the fleet; in a node of several, all count what is open."""
     shared.watch_held(spare)
-    return ClusterRegistry(
+    open_registry = partial(
+        ClusterRegistry,
         shared,
         fleet,
         monotonic_s=base.clock.monotonic_s,
         patience_s=settings.mesh.join_grace_s,
-        load=None if control is None else control.load,
     )
+    if control is None:
+        return open_registry()
+    return open_registry(load=control.load, beside=control.load.beside)
 
 
 def _build_control(

@@ -61,9 +61,12 @@ class ClusterRegistry:
         patience_s: float = PATIENCE_S,
         pulse_s: float = PULSE_S,
         load: LoadPort | None = None,
+        beside: Callable[[str], int] = lambda worker_id: 0,
     ) -> None:
         self.outlook = SharedVerdicts(shared, heard=fleet.hear)
         self.sticky = shared.sticky
+        self.beside = beside
+        """Returns how many requests other processes of this node have open at a worker."""
         self._shared = shared
         self._fleet = fleet
         self._monotonic_s = monotonic_s
