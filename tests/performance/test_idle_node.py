@@ -32,6 +32,8 @@ pytestmark = pytest.mark.integration
 
 RESIDENT_MAX_KB: Final = 41 * 1024
 WAKE_UPS_MAX_PER_S: Final = 4
+OUR_MODULES_MAX: Final = 700
+"""Half a millisecond of CPU each, and 35 KB: half of what a start costs."""
 SIGNATURES_MAX_KB: Final = 20 * 1024
 """The library that verifies signatures, with one key."""
 FIRST_ISSUER_MAX_KB: Final = SIGNATURES_MAX_KB + 24 * 1024
@@ -205,6 +207,7 @@ def test_an_idle_node_imports_nothing_that_waits_for_a_worker(tmp_path: Path) ->
     modules = modules_of(tmp_path)
     assert packages_among(modules) == PACKAGES
     assert sorted(modules & (NOT_OURS | NOT_STANDARD)) == []
+    assert sum(name.startswith("smg_") for name in modules) <= OUR_MODULES_MAX
 
 
 def test_a_node_with_a_worker_has_what_it_needs_before_the_first_request(tmp_path: Path) -> None:

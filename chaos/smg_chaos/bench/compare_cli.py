@@ -93,21 +93,9 @@ def command(
     quiet machine: rounds that spread by more than a fifth are no result. As it comes it takes
     three quarters of an hour on two cores.
     """
-    from smg_chaos.bench.children import BenchError
-    from smg_chaos.bench.compare import Wish, compare
-    from smg_chaos.bench.figures.process_accounting import AccountingError
-    from smg_chaos.bench.gateways.pinning import read_pins
-
     if quick:
-        growth, cores, rounds, laps, duration_s, warmup_s, anew = (
-            False,
-            False,
-            2,
-            1,
-            1.5,
-            0.5,
-            False,
-        )
+        rounds, laps, duration_s, warmup_s = 2, 1, 1.5, 0.5
+        growth = cores = anew = False
     options = Options(
         rounds=rounds,
         laps=laps,
@@ -119,17 +107,36 @@ def command(
         out=out,
         again=again,
     )
+    _hold(
+        options,
+        page,
+        flags,
+        processes,
+        pin,
+        goals=goals,
+        cores=cores,
+        growth=growth,
+        profile=profile,
+        anew=again is None if anew is None else anew,
+    )
+
+
+def _hold(
+    options: Options, page: Path | None, flags: str, processes: str, pin: str, **parts: bool
+) -> None:
+    """Run the comparison with these parts, and exit as it says: 2 for what makes no sense."""
+    from smg_chaos.bench.children import BenchError
+    from smg_chaos.bench.compare import Wish, compare
+    from smg_chaos.bench.figures.process_accounting import AccountingError
+    from smg_chaos.bench.gateways.pinning import read_pins
+
     try:
         wish = Wish(
             page,
-            goals=goals,
-            cores=cores,
-            growth=growth,
-            profile=profile,
-            anew=again is None if anew is None else anew,
             arguments=tuple(shlex.split(flags)),
             processes=_counts(processes),
             pins=read_pins(pin),
+            **parts,
         )
         code = compare(options, wish)
     except ValueError as error:

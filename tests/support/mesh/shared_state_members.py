@@ -3,7 +3,7 @@
 import random
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ def make_shared(
     before: Sequence[Path] = (),
     options: StateOptions = QUICK,
     later_ms: int = 0,
+    monotonic_s: Callable[[], float] = time.monotonic,
 ) -> Shared:
     """Return shared state that is not open; its wall clock is ahead of the true one by `later_ms`."""
     return Shared(
@@ -33,7 +34,7 @@ def make_shared(
         options=options,
         rng=random.Random(secrets.randbits(64)),
         wall_ms=lambda: time.time_ns() // 1_000_000 + later_ms,
-        monotonic_s=time.monotonic,
+        monotonic_s=monotonic_s,
     )
 
 

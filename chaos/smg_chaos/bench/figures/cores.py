@@ -1,5 +1,6 @@
-"""Cores: this gateway with some numbers of data processes beside the reference gateway, which is one process of many
-threads: throughput, first tokens of crowds, gaps between tokens, CPU and memory. One line for each workload and gateway.
+"""Cores: this gateway with some numbers of data processes beside the reference, a process of many threads.
+
+Throughput, first tokens of crowds, gaps between tokens, CPU and memory: a line for each workload and gateway.
 """
 
 import statistics

@@ -6,7 +6,7 @@ and is offered to every peer once. A peer gets at most a budget of bytes a secon
 than a second is dropped, the oldest first, and the peer sees a gap in the numbers. Every few seconds, and
 when it asks, a peer gets the digest of each subject; where that differs it fetches all of that subject, a
 part at a time, at its own pace. At most two peers are served so at once. While nothing changes, a peer gets
-its digests every quarter of an hour.
+its digests every quarter of an hour, in large clusters more seldom.
 
     change ──▶ ring of changes ──▶ per peer: Deltas within the budget ─▶ HintReader
                                             Digests each 5 s          ─▶ differs? AskPart, Part, AskPart …
@@ -65,6 +65,9 @@ DIGESTS_APART_MS: Final = 250
 DIGESTS_IDLE_MS: Final = 900_000
 """Between two rounds of digests where nothing has changed since the first of them: at rest every call is a new
 connection, of 4 KB and 3 ms."""
+DIGESTS_IDLE_PER_PEER_MS: Final = 30_000
+"""The same among more than 30 peers, for each: so that a node at rest calls and is called twice a minute, however many
+there are."""
 SERVED_MAX: Final = 2
 SERVED_MS: Final = 10_000
 """A peer that asks for no further part in that time is served no longer."""
@@ -319,12 +322,15 @@ class HintStream:
             digests.append(Digest(subject, *self._digests[subject]))
         last = place + len(digests) == len(self._sorted)
         page = Digests(self._stream, self._next, known.after, tuple(digests), last)
-        interval_ms = DIGESTS_IDLE_MS if known.idle else self._digest_interval_ms
+        interval_ms = self._idle_ms() if known.idle else self._digest_interval_ms
         known.digests_due_ms = now_ms + (interval_ms if last else 0)
         known.after = "" if last else digests[-1].subject
         message = encode_word(page)
         known.room_bytes -= len(message)
         return message
+
+    def _idle_ms(self) -> int:
+        return max(DIGESTS_IDLE_MS, DIGESTS_IDLE_PER_PEER_MS * len(self._peers))
 
     # ── Everything about one subject ─────────────────────────────────────────
 

@@ -148,7 +148,10 @@ class Hints:
         return [name for name in peers if not talk.is_deaf(name) and not talk.reader.arrived(name)]
 
     def silent_s(self) -> Mapping[str, float]:
-        """Return for how long nothing was heard of each peer; one at rest calls every quarter of an hour."""
+        """Return for how long nothing was heard of each peer.
+
+        One at rest calls every quarter of an hour, or after half a minute for each node where that is longer.
+        """
         silent = {} if self._talk is None else self._talk.silent_ms(self._now_ms())
         return {name: ms / 1000 for name, ms in silent.items()}
 

@@ -365,7 +365,7 @@ ROUTING: Final = Board(
                 ),
                 Panel(
                     "Since their last word",
-                    "Of a node that is believed about prefixes; one at rest speaks every quarter of an hour.",
+                    "Of a node that is believed about prefixes; one at rest speaks every quarter of an hour or more seldom.",
                     "s",
                     (largest(hints.PREFIX_STALE_SECONDS, "instance", "node"),),
                 ),

@@ -1,5 +1,6 @@
 """Nodes that tell each other hints: whom they call, when, and what becomes of calls that fail."""
 
+from collections import Counter
 from itertools import pairwise
 from random import Random
 
@@ -14,7 +15,7 @@ from smg_mesh.crdt.hints.hint_messages import (
     HintError,
     encode_word,
 )
-from smg_mesh.crdt.hints.hint_publisher import DIGESTS_IDLE_MS
+from smg_mesh.crdt.hints.hint_publisher import DIGESTS_IDLE_MS, DIGESTS_IDLE_PER_PEER_MS
 from smg_mesh.sync.hint_sessions import (
     AGAIN_MS,
     AGAIN_MS_MAX,
@@ -151,6 +152,17 @@ def test_nodes_at_rest_call_each_other_every_quarter_of_an_hour() -> None:
     for _ in range(3 * DIGESTS_IDLE_MS // 10_000):
         net.turn(step_ms=10_000)
     assert len(net.calls) == 3 * 2 * 3
+
+
+def test_a_node_at_rest_calls_two_peers_a_minute_however_many_there_are() -> None:
+    names = [f"n{number}" for number in range(60)]
+    net = HintNet(*names)
+    net.run(40_000)
+    net.calls.clear()
+    for _ in range(2 * 60 * DIGESTS_IDLE_PER_PEER_MS // 10_000):
+        net.turn(step_ms=10_000)
+    each = Counter(caller for _, caller, _, _ in net.calls)
+    assert {each[name] for name in names} <= {2 * 59, 3 * 59}
 
 
 def test_what_is_only_mentioned_reaches_everybody() -> None:

@@ -45,7 +45,7 @@ PREFIX_STALE_SECONDS = Metric(
     "smg_node_prefix_stale_seconds",
     "gauge",
     "Since the last word of a node that is believed about prefixes; one at rest speaks every quarter of"
-    " an hour.",
+    " an hour, among more than 30 nodes after half a minute for each.",
     ("node",),
     pulled=True,
     merge="max",
