@@ -43,6 +43,14 @@ THREADS: Final = 2
 """For long prompts; the encoders release the interpreter, so two keep a small machine busy."""
 
 
+def threads_of(processes: int) -> int:
+    """Return how many threads a process has for long prompts, of a node of so many data processes.
+
+    The fast encoder keeps tens of megabytes of words for each thread, so several processes have one each.
+    """
+    return THREADS if processes < 2 else 1
+
+
 _log = logging.getLogger("smg_node")
 
 
@@ -91,7 +99,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         rng,
     )
     stack.push_async_callback(tracer.close, TRACE_FLUSH_S)
-    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prompts")
+    threads = ThreadPoolExecutor(threads_of(settings.processes), thread_name_prefix="prompts")
     stack.callback(threads.shutdown, wait=False, cancel_futures=True)
     state_cache = LazyStateCache(settings, clock, meters)
     stack.push_async_callback(state_cache.close)
