@@ -28,7 +28,7 @@ from smg_node.discovery.kubernetes.api_server import ApiServer
 from smg_node.discovery.kubernetes.kube_config import Access
 from smg_node.discovery.kubernetes.options import KubernetesOptions
 from smg_node.discovery.kubernetes.source import KubernetesSource
-from smg_node.discovery.service import DiscoveryService
+from smg_node.discovery.service import DiscoveryService, Plan
 from support.fleet.fleet_builder import fleet_of
 from support.kubernetes.pod_churn import PORT, SPACE, Churn, Watched
 from support.mesh.shared_state_members import make_shared
@@ -94,7 +94,7 @@ async def writer(base: str, folder: Path) -> AsyncIterator[Writer]:
     )
     reports = SourceReports(shared)
     service = DiscoveryService(
-        [source],
+        [Plan(source, "chat")],
         me="n1",
         registry=found,
         reports=reports,
