@@ -6,6 +6,8 @@ loaded unless it is chosen.
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -28,7 +30,7 @@ from smg_node.http.route_actions import build_actions
 from smg_node.http.route_table import METRICS_ROUTES, Router, operators_routes, public_routes
 from smg_node.http.server.connections import ConnectionLimits, Dispatcher, Listener
 from smg_node.http.server.http1_connection import DirectConnection
-from smg_node.http.server.listen_sockets import UNIX, Listening, bound, listen
+from smg_node.http.server.listen_sockets import UNIX, Listening, bound, leave_to_others, listen
 from smg_node.http.sockets.own_door import OwnDoor
 from smg_node.telemetry.metrics.declared import node as declared
 
@@ -277,9 +279,13 @@ class Server:
         self._app.inflight.outliving = outliving
         outliving.changed = self._changed.set
 
-    def skip_settling(self) -> None:
-        """Let a drain that has not begun close the listeners at once: other processes answer on the same port."""
+    def leave_to_others(self) -> None:
+        """Take no new connections, and close the listeners at once when the drain begins: others answer on the same port."""
         self._app.drain.retune(settle_s=0.0, grace_s=self._options.grace_s)
+        for one in () if self._public is None else self._public.sockets:
+            # The event loop's own objects for sockets set no options.
+            with socket.socket(fileno=os.dup(one.fileno())) as raw:
+                leave_to_others(raw)
 
     def hurry(self) -> None:
         """Cut what is left now, in a drain in progress or in the next one."""

@@ -76,6 +76,8 @@ WORKERS_PATIENCE_S: Final = 5.0
 """So long the workers that are up may take to be ready here before this process listens without them."""
 REPLACED_PATIENCE_S: Final = 30.0
 """The same, where it takes the place of one that died and others serve meanwhile: who came here would be turned away for nothing."""
+HANDSHAKES_S: Final = 0.5
+"""So long connections that are being made may take before the socket that they are made with is closed."""
 _LOOK_S: Final = 0.02
 
 _log = logging.getLogger("smg_node")
@@ -279,9 +281,12 @@ def _build_shared(
     def replaced() -> None:
         shared.replace()
         uplink.tell(REPLACED, b"")
-        if farewell.server is not None:
-            farewell.server.skip_settling()
-        farewell.leave("another process has this one's place, and shares its vocabularies")
+        why = "another process has this one's place, and shares its vocabularies"
+        if farewell.server is None or not farewell.server.listening:
+            farewell.leave(why)
+            return
+        farewell.server.leave_to_others()
+        loop.call_later(HANDSHAKES_S, farewell.leave, why)
 
     shared = SharedVocabularies(
         role.read,

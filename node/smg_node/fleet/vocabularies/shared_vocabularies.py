@@ -18,6 +18,7 @@ from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.vocabularies.noted_vocabularies import NotedVocabularies
 from smg_node.fleet.vocabularies.replacement import REPLACED_CODE
 from smg_node.tokens.files.huggingface import SLOW_BYTES
+from smg_node.tokens.files.tiktoken import is_ranks_file
 from smg_node.tokens.files.tokenizer_json import NAME
 from smg_node.tokens.files.verification_proof import proof_key
 from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
@@ -28,7 +29,11 @@ PATIENCE_S: Final = 30.0
 
 def is_large(bundle: TokenizerBundle) -> bool:
     """Return whether it pays to share what is made of these files."""
-    return len(bundle.files.get(NAME, b"")) >= SLOW_BYTES
+    return any(
+        len(content) >= SLOW_BYTES
+        for name, content in bundle.files.items()
+        if name == NAME or is_ranks_file(name)
+    )
 
 
 class SharedVocabularies:

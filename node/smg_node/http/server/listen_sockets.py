@@ -1,10 +1,13 @@
 """Listen sockets: a TCP port, on `[::]` of IPv6 and IPv4, or a UNIX socket that only this user may open."""
 
 import asyncio
+import ctypes
 import errno
 import os
 import socket
 import stat
+import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
@@ -16,6 +19,15 @@ UNIX: Final = "unix:"
 EVERY_FAMILY: Final = "::"
 """Every address of the machine, IPv6 and IPv4; `0.0.0.0` is IPv4 alone."""
 _BACKLOG: Final = 2048
+_ATTACH_FILTER: Final = 26
+"""`SO_ATTACH_FILTER` of Linux's socket.h."""
+_WITHOUT_SYN: Final = (
+    (0x30, 0, 0, 13),  # the flags of the TCP header
+    (0x45, 0, 1, 0x02),  # is SYN among them?
+    (0x06, 0, 0, 0),  # then not a byte of it
+    (0x06, 0, 0, 0xFFFFFFFF),  # else all
+)
+"""A program of the kernel's packet filter: code, jump if true, jump if false, number."""
 
 
 async def listen(
@@ -74,6 +86,20 @@ def tcp_sockets(where: str, *, reuse_port: bool) -> list[socket.socket]:
             raw.close()
         raise
     return sockets
+
+
+def leave_to_others(raw: socket.socket) -> None:
+    """Let a listening socket take no new connections: the others of its port will have them.
+
+    Closing it would reset those that are being made, which the kernel has given to it already. So it ignores the first packet of
+    new ones, and its owner closes it when those before are through. Who is ignored asks again within a second. Linux only.
+    """
+    if sys.platform != "linux":
+        return
+    steps = b"".join(struct.pack("HBBI", *step) for step in _WITHOUT_SYN)
+    code = ctypes.create_string_buffer(steps)
+    program = struct.pack("HP", len(_WITHOUT_SYN), ctypes.addressof(code))
+    raw.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
 
 
 class Listening(Protocol):

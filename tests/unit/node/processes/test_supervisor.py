@@ -226,6 +226,16 @@ def test_a_template_that_is_killed_later_is_not_missed(tmp_path: Path) -> None:
         assert born[1][3] == "-", "the supervisor's own"
 
 
+def test_a_supervisor_that_dies_is_the_end_of_its_template_too(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with sharing(tmp_path) as nursery:
+        *_, template = nursery.born(4)
+        nursery.process.kill()
+        words = sorted(nursery.line() for _ in range(4))
+        assert [one[::2] for one in words[:3]] == [["leaves", "orphan"]] * 3
+        assert words[3] == ["over", "0"], f"template {template[1]}: nobody is there to fork for"
+
+
 def test_a_node_that_leaves_takes_its_template_with_it(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
     with sharing(tmp_path) as nursery:

@@ -7,7 +7,7 @@ import pytest
 from smg_node.core.errors import SmgError
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.vocabularies.noted_vocabularies import NotedVocabularies
-from smg_node.fleet.vocabularies.shared_vocabularies import SharedVocabularies
+from smg_node.fleet.vocabularies.shared_vocabularies import SharedVocabularies, is_large
 from smg_node.tokens.files.huggingface import SLOW_BYTES
 from smg_node.tokens.files.verification_proof import proof_key
 from smg_node.tokens.loaded_tokenizer import Borders, LoadedTokenizer, LoadReport, Vocabulary
@@ -46,6 +46,20 @@ class Process:
     def _ask(self) -> None:
         self.asked += 1
         threading.Timer(0.01, self.answers).start()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "large"),
+    [
+        ("tokenizer.json", SLOW_BYTES, True),
+        ("tokenizer.json", SLOW_BYTES - 1, False),
+        ("o200k.tiktoken", SLOW_BYTES, True),
+        ("config.json", SLOW_BYTES, False),
+    ],
+)
+def test_only_a_large_vocabulary_is_worth_sharing(name: str, size: int, large: bool) -> None:
+    assert is_large(TokenizerBundle({name: b" " * size}, "d", "an engine")) is large
+    assert not is_large(TokenizerBundle({}, "d", "an engine"))
 
 
 def test_what_the_template_has_read_is_given_out_once_and_under_the_engines_own_digest(
