@@ -6,7 +6,7 @@
     leaving                                at once, and for good as long as it is the same instance
     removed by an operator                 nothing, while it is the same instance and nobody else lists it
     shown by another source as well        nothing, unless that one lets go of it or is in no settings
-    gone, and another source waits         let go at once: the worker stays; drop two seconds later if nobody takes it
+    gone, and another source waits         let go at once: the worker stays; drop five seconds later if nobody takes it
     gone, and leaving or not up            drop, at once
     gone otherwise                         drop half a second later, unless everything else has gone by then
     all gone, and one of them is up        held, asked again, then believed
@@ -31,8 +31,9 @@ FLIP_APART_MS: Final = 5_000
 SETTLE_MS: Final = 500
 """A whole selection does not go in one moment: who relabels a hundred pods takes so long between the first and the last."""
 WORKERS_MAX: Final = 16_384
-RELEASED_MS: Final = 2_000
-"""So long an endpoint that another source may want is there for it to take: that one hears of it within a second."""
+RELEASED_MS: Final = 5_000
+"""So long an endpoint that another source may want is there for it to take: it hears of it within a second, or a few where
+a machine is crowded. What is really gone is called down by probers meanwhile."""
 SLICE: Final = 250
 """So many endpoints are looked at in one step, about a millisecond."""
 

@@ -6,16 +6,20 @@ from smg_node.discovery.changes import RELEASED_MS
 from support.discovery.change_looks import LEAVING, NOW, had, known, look, seen, view, written
 
 
-def test_what_another_source_may_want_is_let_go_and_dropped_two_seconds_later() -> None:
+def test_what_another_source_may_want_is_let_go_and_dropped_five_seconds_later() -> None:
     entries = known(had("a"), had("b"))
     found = look(view(seen("a")), entries, contested=lambda: True)
     assert written(found) == [("release", "b")]
     assert found.next_ms == NOW + RELEASED_MS
 
     let_go = known(had("a"), replace(had("b"), released=True))
-    waits = look(view(seen("a")), let_go, found.memory, now_ms=NOW + 1_999, contested=lambda: True)
+    waits = look(
+        view(seen("a")), let_go, found.memory, now_ms=NOW + RELEASED_MS - 1, contested=lambda: True
+    )
     assert written(waits) == []
-    gone = look(view(seen("a")), let_go, waits.memory, now_ms=NOW + 2_000, contested=lambda: True)
+    gone = look(
+        view(seen("a")), let_go, waits.memory, now_ms=NOW + RELEASED_MS, contested=lambda: True
+    )
     assert written(gone) == [("drop", "b")]
 
 
