@@ -153,8 +153,8 @@ def table(found: Sequence[Found]) -> str:
 
 def process_memory(
     tokenizer: Annotated[
-        Path, typer.Option(help="folder with a real tokenizer", exists=True, file_okay=False)
-    ],
+        Path, typer.Option(help="folder with a real tokenizer", file_okay=False)
+    ] = Path(".cache/vocabulary/qwen"),
     processes: Annotated[
         list[int] | None,
         typer.Option(help="data processes of a node (1 2 3); repeat it", min=1, max=64),
@@ -175,6 +175,10 @@ def process_memory(
 
     load = Load(documents, document_bytes, tuple(flags.split()))
     counts = sorted(set(processes or _COUNTS))
+    if not (tokenizer / "tokenizer.json").is_file():
+        words = f"{tokenizer} has no tokenizer.json; --tokenizer names a folder that has one"
+        print(f"smg-chaos process-memory: {words}", file=sys.stderr)
+        raise typer.Exit(2)
     try:
         with tempfile.TemporaryDirectory(prefix="smg-process-memory-") as name:
             folder = Path(name)
