@@ -242,10 +242,11 @@ def _spans(row: VendorRow, now_ms: Moment) -> _Bucket | _Pause:
         return _Pause(_within(row.until_ms - now_ms, SPAN_MAX_MS))
     age_ms = now_ms - row.seen_ms
     told = row.limit > 0 and age_ms <= AGE_MAX_MS
+    limit = _within(row.limit, AMOUNT_MAX) if told else 0
     return _Bucket(
         _within(row.wanted, AMOUNT_MAX),
-        _within(row.limit, AMOUNT_MAX) if told else 0,
-        _within(row.remaining, row.limit) if told else 0,
+        limit,
+        _within(row.remaining, limit),
         _within(row.full_at_ms - now_ms, SPAN_MAX_MS) if told else 0,
         _within(age_ms, AGE_MAX_MS) if told else 0,
         told and row.window,

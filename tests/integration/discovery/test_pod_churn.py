@@ -2,8 +2,8 @@
 
     pytest --long tests/integration/discovery/test_pod_churn.py --churn-s 3600 --timeout 4000 -s
 
-The API server is another process. What watches, compares and registers is real, up to the documents; workers are
-registered with a fleet that calls none of them, because what engines cost is not what is measured.
+The API server is another process. What watches, compares and registers is real, up to the documents; there is no fleet
+behind it, because what engines cost is not what is measured.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
@@ -29,7 +29,7 @@ from smg_node.discovery.kubernetes.kube_config import Access
 from smg_node.discovery.kubernetes.options import KubernetesOptions
 from smg_node.discovery.kubernetes.source import KubernetesSource
 from smg_node.discovery.service import DiscoveryService, Plan
-from support.fleet.fleet_builder import fleet_of
+from smg_node.fleet.fleet import Fleet
 from support.kubernetes.pod_churn import PORT, SPACE, Churn, Watched
 from support.mesh.shared_state_members import make_shared
 from support.processes.process import running
@@ -50,6 +50,27 @@ class Written:
 
     def wrote(self, source: str, reason: str, count: int) -> None:
         self.count += count
+
+
+class NoFleet:
+    """Fleet to which workers are declared in vain."""
+
+    def hear(self, *_: object, **__: object) -> None: ...
+
+    def rely_on(self, *_: object, **__: object) -> None: ...
+
+    def apply(self, *_: object) -> None: ...
+
+    def hear_load(self, *_: object, **__: object) -> None: ...
+
+    def loads(self) -> tuple[()]:
+        return ()
+
+    def workers(self) -> tuple[()]:
+        return ()
+
+    def has_workers(self) -> bool:
+        return True
 
 
 @dataclass
@@ -77,7 +98,7 @@ async def writer(base: str, folder: Path) -> AsyncIterator[Writer]:
     """Run a node's discovery in front of a server, alone and with its state on disk."""
     shared, written = make_shared("n1", folder / "state"), Written()
     await shared.open(1)
-    registry = ClusterRegistry(shared, fleet_of({}, folder), monotonic_s=time.monotonic)
+    registry = ClusterRegistry(shared, cast(Fleet, NoFleet()), monotonic_s=time.monotonic)
     found = DiscoveredWorkers(
         shared.workers,
         registry,

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from smg_mesh.state.vendor_rates import (
@@ -207,6 +207,7 @@ pauses = st.builds(SharedPause, st.integers(NOW - 10**9, NOW + 10**12))
 
 
 @given(buckets, pauses, st.integers(-(10**9), 10**9))
+@example(SharedBucket(0, AMOUNT_MAX + 1, AMOUNT_MAX + 1, NOW, NOW), SharedPause(NOW), 0)
 def test_whatever_is_said_is_heard_as_something_that_can_be_true(
     bucket: SharedBucket, pause: SharedPause, clocks_ms: int
 ) -> None:
