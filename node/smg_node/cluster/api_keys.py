@@ -311,7 +311,11 @@ class ClusterKeys:
             return False
         now_ms = self.now_ms()
         return not any(
-            other.role == "admin" and other.id != record.id and other.active(now_ms)
+            other.role == "admin"
+            and other.id != record.id
+            and other.active(now_ms)
+            # One for other routes only administers nothing.
+            and (not other.routes or "admin" in other.routes)
             for other in self._store.records()
         )
 

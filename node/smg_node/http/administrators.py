@@ -14,18 +14,22 @@ _ADMIN: Final = "admin"
 _SOCKET: Final = "unix:"
 
 
-def has_administrator(parts: HttpParts, issuers: Mapping[str, Collection[str]]) -> bool:
+def has_administrator(
+    parts: HttpParts, issuers: Mapping[str, Collection[str]], roles: Roles | None = None
+) -> bool:
     """Return whether somebody may administer this node once credentials are needed: by a good key, a certificate, a token of
-    `issuers`, the roles that each maps to by its name, or on its machine by the socket of operators.
+    `issuers`, the roles that each maps to by its name, or on its machine by the socket of operators; with `roles` in place
+    of those that count now.
     """
     options = parts.options
     if options.admin_listen.startswith(_SOCKET):
         return True
-    keys = [one.role for one in parts.keys.keys(revoked=False) if one.state == "active"]
+    keys = [
+        one.role
+        for one in parts.keys.keys(revoked=False)
+        if one.state == "active" and (not one.routes or _ADMIN in one.routes)
+    ]
     rules = [one.role for one in options.certificates]
     tokens = [role for roles in issuers.values() for role in roles]
-    return any(_may_all(role, options.roles) for role in {*keys, *rules, *tokens})
-
-
-def _may_all(role: str, roles: Roles) -> bool:
-    return roles.is_within(_ADMIN, role)
+    known = options.roles if roles is None else roles
+    return any(known.is_within(_ADMIN, role) for role in {*keys, *rules, *tokens})

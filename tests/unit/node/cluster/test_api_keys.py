@@ -9,6 +9,7 @@ import pytest
 
 from smg_node.access.api_key import digest_of, read_key_text
 from smg_node.access.identity import KeyAuthenticator
+from smg_node.access.restrictions import Restrictions
 from smg_node.cluster.admin_key_file import FileKeys, read_admin_keys
 from smg_node.cluster.api_keys import ClusterKeys, KeyContext
 from smg_node.config.schema.problems import ConfigurationError
@@ -95,6 +96,15 @@ def test_an_expired_admin_key_is_nobody_to_rely_on() -> None:
     other = nodes.a.create(ADMIN)
     nodes.now_ms += 1_000
     assert error_of(nodes.a, other.view.id).code == "last_admin_key"
+
+
+def test_an_admin_key_for_other_routes_is_nobody_to_rely_on() -> None:
+    nodes = Nodes()
+    first = nodes.a.create(ADMIN)
+    nodes.a.create(KeyRequest("", "admin", restrictions=Restrictions(routes=("chat",))))
+    assert error_of(nodes.a, first.view.id).code == "last_admin_key"
+    nodes.a.create(KeyRequest("", "admin", restrictions=Restrictions(routes=("chat", "admin"))))
+    assert nodes.a.revoke(first.view.id, force=False).now.state == "revoked"
 
 
 def test_an_operators_key_is_not_the_last_admin_key() -> None:

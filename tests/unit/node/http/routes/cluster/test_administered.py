@@ -43,6 +43,20 @@ async def test_with_an_admin_key_issuers_need_make_nobody_an_administrator() -> 
         assert (made.status, made.json()["closes"]) == (200, False)
 
 
+async def test_an_admin_key_that_may_not_use_the_admin_api_lets_no_administrator_in() -> None:
+    async with served() as (one, _):
+        first = await ask(one.port, "POST", "/v1/cluster/keys", {"role": "admin"})
+        admin = {"authorization": f"Bearer {first.json()['key']}"}
+        wish = {"role": "admin", "routes": ["chat"]}
+        await ask(one.port, "POST", "/v1/cluster/keys", wish, admin)
+        path = f"/v1/cluster/keys/{first.json()['id']}"
+        kept = await ask(one.port, "DELETE", path, b"", admin)
+        assert (kept.status, kept.error()["code"]) == (409, "last_admin_key")
+        views = [view for view in one.parts.keys.keys(revoked=False) if view.routes]
+        one.parts.keys.keys = lambda *, revoked: views  # type: ignore[method-assign]  # the only one
+        assert not has_administrator(one.parts, {})
+
+
 @pytest.mark.parametrize("role", ["admin", "all"])
 async def test_a_certificate_or_a_role_that_may_all_lets_an_administrator_in_too(role: str) -> None:
     rules = (CertificateRule("spiffe://prod/ops", role, "t"),)
