@@ -45,3 +45,10 @@ def read_role(name: str, value: object) -> tuple[Permission, ...]:
             hint = did_you_mean(word, PERMISSIONS) if isinstance(word, str) else ""
             raise ValueError(f"there is no permission {str(word)[:64]!r}{hint}")
     return tuple(one for one in PERMISSIONS if one in given)
+
+
+def words_of(value: object) -> Sequence[object]:
+    """Return what a definition lists as permissions, however much of it is not understood here; nothing if it lists none."""
+    fields: Mapping[Any, Any] = value if isinstance(value, dict) else {}
+    given = fields.get(PERMISSIONS_FIELD)
+    return given if isinstance(given, list) else ()

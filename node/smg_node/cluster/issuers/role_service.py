@@ -7,7 +7,7 @@ from smg_mesh.shared import StateError
 from smg_node.access.roles import Roles
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.cluster.issuers.key_ports import SharedDefinitions
-from smg_node.cluster.issuers.role_definitions import PERMISSIONS_FIELD, ROLES_MAX
+from smg_node.cluster.issuers.role_definitions import PERMISSIONS_FIELD, ROLES_MAX, words_of
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS, Permission
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports.access import RoleChange, RoleView
@@ -54,8 +54,10 @@ class ClusterRoles:
 
     def worth(self, name: str) -> Collection[Permission]:
         """Return the permissions that a name has by now, or again; see `RoleService`."""
-        own = self._here.own_roles().get(name, ())
-        return self._here.roles.of(name) | {one for one in PERMISSIONS if one in own}
+        own, held = self._here.own_roles().get(name, ()), self._definitions.get(name)
+        # Others may follow what this node does not.
+        said = words_of(held.value) if held is not None else ()
+        return self._here.roles.of(name) | {one for one in PERMISSIONS if one in own or one in said}
 
     def users(self, name: str) -> Sequence[str]:
         """Return the issuers whose tokens may have a role, sorted."""

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.access.key_rights import KeyRights
+from smg_node.access.roles import Roles
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS, Permission, is_role_name
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.administrators import has_administrator
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import expected_version, query_switch, read_fields
@@ -17,6 +19,10 @@ from smg_node.http.ports.access import RoleChange, RoleService
 CHANGED: Final = "role.changed"
 _FIELDS: Final = ("permissions",)
 _CODE: Final = "invalid_role"
+_LOCKED: Final = (
+    "nobody could administer this node any more: no other key, issuer or certificate is good for that; make a key first"
+    " (smg-admin keys create --role admin)"
+)
 _SHOWN: Final = 8
 """So many of those that have a role are named."""
 
@@ -53,6 +59,7 @@ class RoleRoutes:
         asked = _permissions(await read_fields(self._bodies, request, _FIELDS))
         # What others may by that role, or may again, is taken away.
         self._rights(request).check_permissions({*asked, *self._roles.worth(name)})
+        self._check_administered(name, asked)
         done = self._roles.define(name, asked, version=version)
         self._record(request, name, done)
         return json_reply(done.after)
@@ -72,6 +79,23 @@ class RoleRoutes:
         done = self._roles.remove(name, version=version)
         self._record(request, name, done)
         return json_reply({"status": "removed", "name": name, "now": done.after, "used_by": used})
+
+    def _check_administered(self, name: str, asked: Sequence[Permission]) -> None:
+        """Return if somebody may administer this node once a role may no more than this, or if nobody may now; CONFLICT
+        `nobody_administers`.
+        """
+        parts = self._parts
+        roles = parts.options.roles
+        lessens = roles.of(name) == frozenset(PERMISSIONS) and len(asked) < len(PERMISSIONS)
+        if not lessens or not (parts.authenticator.closed or parts.options.certificates):
+            return
+        issuers = {} if parts.token_access is None else parts.token_access().mapped()
+        own = {one: roles.of(one) for one in roles.names if one not in BUILT_IN}
+        after = Roles({**own, name: asked})
+        if not has_administrator(parts, issuers, after) and has_administrator(parts, issuers):
+            raise SmgError(
+                ErrorKind.CONFLICT, _LOCKED, where="permissions", code="nobody_administers"
+            )
 
     def _used_by(self, name: str) -> Mapping[str, Sequence[str]]:
         """Return who has a role: good keys, issuers by their tokens, and rules of certificates."""

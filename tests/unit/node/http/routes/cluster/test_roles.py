@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace as replace_row
 
 from smg_mesh.state.access.access_state import AccessState
 from smg_node.access.certificates import CertificateRule
@@ -264,3 +265,38 @@ async def test_changed_settings_of_the_surface_keep_the_roles() -> None:
         assert isinstance(roles, Roles)
         assert roles.of("fleet") == frozenset(PERMISSIONS)
         assert scene.issuers.terms().roles is roles
+
+
+async def test_a_role_that_is_not_followed_here_is_taken_from_nobody_who_may_less() -> None:
+    async with served() as scene:
+        await scene.define("smith", ["access"])
+        smith = await scene.key("smith")
+        said = {"permissions": ["look", "workers", "teleport"]}
+        scene.others.roles.set("fleet", said, version=None)
+        made = await scene.define("fleet", ["access"], by=smith)
+        assert (made.status, made.error()["code"]) == (403, "role_may_more")
+        gone = await scene.remove("fleet", "?force=true", by=smith)
+        assert (gone.status, gone.error()["code"]) == (403, "role_may_more")
+        assert (await scene.define("fleet", ["look"])).status == 200
+
+
+async def test_a_role_by_which_alone_somebody_administers_is_not_lessened() -> None:
+    async with served() as scene:
+        await scene.define("chief", list(PERMISSIONS))
+        chief = await scene.key("chief")
+        listed = (await ask(scene.one.port, "GET", KEYS, b"", chief)).json()["keys"]
+        (first,) = [one["id"] for one in listed if one["role"] == "admin"]
+        other = await scene.key("admin", expires_in_s=60)
+        gone = await ask(scene.one.port, "DELETE", f"{KEYS}/{first}", b"", chief)
+        assert gone.status == 200
+        # Somebody else administers as well.
+        assert (await scene.define("chief", list(PERMISSIONS), by=other)).status == 200
+        views = [one for one in scene.one.parts.keys.keys(revoked=False) if one.role == "chief"]
+        scene.one.parts.keys.keys = lambda *, revoked: views  # type: ignore[method-assign]  # the only ones
+        less = await scene.define("chief", ["look"], by=chief)
+        assert (less.status, less.error()["code"]) == (409, "nobody_administers")
+        assert "keys create --role admin" in less.error()["message"]
+        assert (await scene.define("chief", list(PERMISSIONS), by=chief)).status == 200
+        await scene.define("chef", list(PERMISSIONS), by=chief)
+        views.append(replace_row(views[0], role="chef"))
+        assert (await scene.define("chief", ["look"], by=chief)).status == 200
