@@ -49,7 +49,8 @@ def csv_rows(
             raise CsvError(line, f"{len(fields)} fields, where the header has {len(names)}")
         yield line, {name: field.strip() for name, field in zip(names, fields, strict=True) if name}
     if names is None:
-        raise CsvError(1, f"the file is empty, where a header of {', '.join(needed)} is expected")
+        columns = ", ".join(needed or known or ())
+        raise CsvError(1, f"the file is empty, where a header of {columns} is expected")
 
 
 def _header(

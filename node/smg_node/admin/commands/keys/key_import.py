@@ -11,6 +11,7 @@ import typer
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.options import options_of
 from smg_node.admin.views.output import print_json, tell
+from smg_node.admin.views.value_text import format_time
 
 if TYPE_CHECKING:
     from smg_node.admin.key_files.key_row import KeyFile, KeyRow
@@ -151,7 +152,7 @@ def _text(file: Path) -> str:
 def _send(client: AdminClient, rows: "Sequence[KeyRow]", *, dry_run: bool) -> dict[str, Any]:
     """Return what came of all of it; what is sent in a batch is there before the next one is sent."""
     outcome: dict[str, Any] = {"created": 0, "unchanged": 0, "refused": [], "closes": False}
-    outcome["unknown_on"] = []
+    outcome["unknown_on"], outcome["ends_ms"] = [], None
     timeout_s = max(_BATCH_TIMEOUT_S, client.timeout_s)
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH]
@@ -165,6 +166,9 @@ def _send(client: AdminClient, rows: "Sequence[KeyRow]", *, dry_run: bool) -> di
                 f"{error}; {outcome['created']} keys were taken over before, and the same file may be imported again"
             ) from None
         outcome["created"] += len(answer["created"])
+        asked = {row.expires_ms for row in batch}
+        ends = {one.get("expires_ms") for one in answer["created"]} - asked
+        outcome["ends_ms"] = max(ends - {None}, default=outcome["ends_ms"])
         outcome["unchanged"] += answer["unchanged"]
         outcome["closes"] |= answer["closes"]
         outcome["unknown_on"] = answer.get("unknown_on", [])
@@ -195,6 +199,10 @@ def _wish(row: "KeyRow") -> Mapping[str, Any]:
 def _say(outcome: Mapping[str, Any], read: "KeyFile", *, dry_run: bool, opened: bool) -> None:
     taken = "would be taken over" if dry_run else "taken over"
     print(f"{outcome['created']} keys {taken}, {outcome['unchanged']} are there already")
+    if outcome["ends_ms"]:
+        tell(
+            f"those without an end end with the key that takes them over, {format_time(outcome['ends_ms'])}"
+        )
     if read.blocked:
         tell(f"{read.blocked} keys are blocked at their gateway, and left out")
     if short := sum(row.short for row in read.rows):

@@ -157,7 +157,7 @@ def test_a_table_is_read_whatever_the_order_of_its_columns() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "line 1: the file is empty"),
+        ("", "line 1: the file is empty, where a header of tenant, role,"),
         ("tenant,secret\n", "line 1: the header has other columns than tenant, role"),
         (f"{KEY},acme\n", "line 1: the header has other columns than tenant, role"),
         ("tenant,tenant\n", "line 1: the header names a column twice"),

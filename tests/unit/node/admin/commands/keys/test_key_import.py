@@ -47,6 +47,20 @@ def test_only_the_digest_of_a_key_is_sent(run: RunAdmin, table: Path) -> None:
     assert KEY not in out + err
 
 
+def test_keys_that_end_with_the_one_that_takes_them_over_are_no_surprise(
+    run: RunAdmin, tmp_path: Path
+) -> None:
+    file = tmp_path / "keys.csv"
+    file.write_text(f"tenant,sha256,expires\na,{'1' * 64},\na,{'2' * 64},2026-12-01\n")
+    ends = [1_796_083_200_000, 1_796_086_800_000]
+    created = [{"id": f"f{end}", "expires_ms": end} for end in ends]
+    answer = {"created": created, "unchanged": 0, "refused": [], "closes": False}
+    with admin_api(lambda _: (200, answer)) as api:
+        code, _, err = run("--url", api.url, "keys", "import", "--from", "csv", str(file))
+    assert code == 0
+    assert "those without an end end with the key that takes them over, 2026-12-01 01:00" in err
+
+
 def test_a_dry_run_is_the_nodes_to_judge(run: RunAdmin, table: Path) -> None:
     with admin_api(taking) as api:
         words = ("keys", "import", "--from", "csv", str(table), "--dry-run")
