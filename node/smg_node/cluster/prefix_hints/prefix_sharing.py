@@ -185,13 +185,14 @@ class PrefixSharing:
                     await asyncio.sleep(0)
                     continue
                 self._work.clear()
+                if not self._at_rest:
+                    # Some worker came while hints were taken in, or while it waited.
+                    next_s = min(next_s, self._monotonic_s() + TICK_S)
                 try:
                     async with asyncio.timeout(max(0.0, next_s - self._monotonic_s())):
                         await self._work.wait()
                 except TimeoutError:
                     break
-                if not self._at_rest:
-                    next_s = min(next_s, self._monotonic_s() + TICK_S)
 
     @property
     def _at_rest(self) -> bool:

@@ -46,3 +46,31 @@ async def test_without_workers_its_loop_rests_and_one_that_comes_is_seen(
         while len(looks) < before + 2:  # noqa: ASYNC110 - a test looks from outside
             await asyncio.sleep(0.01)
         running.cancel()
+
+
+async def test_a_worker_that_comes_while_its_loop_takes_hints_in_ends_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SharingWorld("a", "b", workers=())
+    world.run(1)
+    node = world["a"]
+    looks: list[bool] = []
+    slices = iter((False, True, True))
+
+    def work() -> bool:
+        more = next(slices, False)
+        if more:
+            # Before the loop waits again.
+            asyncio.get_running_loop().call_soon(node.fleet.change, "w1")
+        return more
+
+    async with asyncio.TaskGroup() as group, asyncio.timeout(20):
+        running = group.create_task(node.sharing.run())
+        await asyncio.sleep(0)
+        monkeypatch.setattr(node.sharing._queue, "work", work)
+        monkeypatch.setattr(node.door, "keep_quiet", lambda *, quiet: looks.append(quiet))
+        next(slices)
+        node.sharing._work.set()
+        while not looks:  # noqa: ASYNC110 - a test looks from outside
+            await asyncio.sleep(0.01)
+        running.cancel()
