@@ -72,6 +72,7 @@ class RoleRoutes:
         forced = query_switch(request, "force")
         self._rights(request).check_permissions(self._roles.worth(name))
         used = self._used_by(name)
+        self._check_issuers(request, used["issuers"])
         if any(used.values()) and not forced:
             raise SmgError(
                 ErrorKind.CONFLICT, _in_use(name, used), where="name", code="role_in_use"
@@ -79,6 +80,17 @@ class RoleRoutes:
         done = self._roles.remove(name, version=version)
         self._record(request, name, done)
         return json_reply({"status": "removed", "name": name, "now": done.after, "used_by": used})
+
+    def _check_issuers(self, request: HttpRequest, aliases: Sequence[str]) -> None:
+        """Return if the caller may take these issuers away: without one of its roles none of its tokens is taken;
+        FORBIDDEN.
+        """
+        access = self._parts.token_access
+        if not aliases or access is None:
+            return
+        mapped = access().mapped()
+        for alias in aliases:
+            self._rights(request).check_mapped({*mapped.get(alias, ()), *access().worth(alias)})
 
     def _check_administered(self, name: str, asked: Sequence[Permission]) -> None:
         """Return if somebody may administer this node once a role may no more than this, or if nobody may now; CONFLICT

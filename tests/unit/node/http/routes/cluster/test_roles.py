@@ -300,3 +300,22 @@ async def test_a_role_by_which_alone_somebody_administers_is_not_lessened() -> N
         await scene.define("chef", list(PERMISSIONS), by=chief)
         views.append(replace_row(views[0], role="chef"))
         assert (await scene.define("chief", ["look"], by=chief)).status == 200
+
+
+async def test_a_role_is_not_taken_from_an_issuer_whose_tokens_may_more_than_the_caller() -> None:
+    async with served() as scene:
+        await scene.define("smith", ["access", "look"])
+        await scene.define("fleet", ["look"])
+        smith = await scene.key("smith")
+        roles = {"boss": "admin", "*": "fleet"}
+        spec: dict[str, Any] = {"issuer": "https://sso.example", "audiences": ["smg"]}
+        spec |= {"roles": "/groups", "role_map": roles}
+        path, match = "/v1/cluster/access/issuers/corp", {**scene.admin, "if-match": "*"}
+        assert (await ask(scene.one.port, "PUT", path, spec, match)).status == 200
+        # Without it none of the tokens would be taken, those of administrators neither.
+        gone = await scene.remove("fleet", "?force=true", by=smith)
+        assert (gone.status, gone.error()["code"]) == (403, "role_may_more")
+        assert scene.issuers.unreadable == {}
+        spec["role_map"] = {"*": "fleet"}
+        assert (await ask(scene.one.port, "PUT", path, spec, match)).status == 200
+        assert (await scene.remove("fleet", "?force=true", by=smith)).status == 200
