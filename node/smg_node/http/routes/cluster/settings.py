@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from smg_node.access.identity import ANYBODY
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
@@ -36,6 +37,7 @@ from smg_node.http.routes.cluster.settings_history import (
 )
 
 _OF_ACCESS: Final = "auth."
+_DATA: Final = "auth.data"
 _KEYS_MAX: Final = 1024
 _ID_MAX: Final = 128
 _ACTION: Final = "setting"
@@ -137,13 +139,25 @@ class SettingsRoutes:
         return json_reply({"restored": [one.now for one in done]})
 
     def _check(self, request: HttpRequest, key: str) -> None:
-        """Return if the caller may set this; FORBIDDEN for what says who may ask, without the permission for that."""
-        role = request.identity.role
-        if key.startswith(_OF_ACCESS) and "access" not in self._parts.options.roles.of(role):
+        """Return if the caller may set this; FORBIDDEN for what says who may ask, without the permission for that, and for
+        letting everybody in who may more than the caller.
+        """
+        role, roles = request.identity.role, self._parts.options.roles
+        if key.startswith(_OF_ACCESS) and "access" not in roles.of(role):
             raise SmgError(
                 ErrorKind.FORBIDDEN,
                 f"{key[:64]} needs the permission access as well; the credential sent has role {role}",
                 where="key",
+            )
+        if key == _DATA and (
+            request.identity.restrictions or not roles.is_within(ANYBODY.role, role)
+        ):
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"{key} says what everybody may, and the credential sent may less: it has role {role},"
+                " or is restricted",
+                where="key",
+                code="key_may_more",
             )
 
     def _later(self, change_id: str) -> Sequence[Change]:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from smg_node.access.roles import Roles
+from smg_node.core.access.permissions import DATA
 from support.http.http_node import Node, node
 from support.http.raw_http import Response, ask
 
@@ -233,6 +234,20 @@ async def test_settings_of_who_may_ask_need_the_permission_for_that() -> None:
         assert said(undone) == (403, "insufficient_permissions")
         allowed = await tuner.ask("PUT", f"{SETTINGS}/routing.policy", {"value": "random"}, 0)
         assert allowed.status == 200, allowed.body
+
+
+async def test_nobody_lets_everybody_in_who_may_more_than_he_may() -> None:
+    async with tenants() as (admin, _, _b):
+        known = {"gate": ["settings", "access", "look"], "wide": ["settings", "access", *DATA]}
+        admin.served.parts.take_roles(Roles(known))
+        gate, wide = await admin.made(role="gate"), await admin.made(role="wide")
+        bound = await admin.made(role="admin", routes=["admin"])
+        where = f"{SETTINGS}/auth.data"
+        for less in (gate, bound):
+            refused = await less.ask("PUT", where, {"value": "open"}, 0)
+            assert said(refused) == (403, "key_may_more")
+            assert (await less.ask("DELETE", where, b"", "*")).status == 403
+        assert (await wide.ask("PUT", where, {"value": "closed"}, 0)).status == 200
 
 
 async def test_a_tenant_has_a_bound_of_keys_that_its_administrators_make() -> None:
