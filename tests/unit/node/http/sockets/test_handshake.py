@@ -76,6 +76,12 @@ async def test_what_asks_for_no_upgrade_is_told_to() -> None:
         ({"sec-websocket-key": "!" * 24}, 400, "invalid_handshake"),
         ({"connection": "keep-alive"}, 426, "websocket_upgrade_required"),
         ({"upgrade": "h2c"}, 426, "websocket_upgrade_required"),
+        # A body, whose end nobody behind the upgrade would look for.
+        ({"content-length": "0"}, 400, "invalid_handshake"),
+        ({"transfer-encoding": "chunked"}, 400, "invalid_handshake"),
+        # No-break spaces: parsers of requests take none of them for an offer.
+        ({"upgrade": "websocket\xc2\xa0"}, 426, "websocket_upgrade_required"),
+        ({"connection": "upgrade\xc2\xa0"}, 426, "websocket_upgrade_required"),
     ],
 )
 async def test_what_asks_wrongly_is_told_what_is_wrong(
@@ -86,6 +92,19 @@ async def test_what_asks_wrongly_is_told_what_is_wrong(
         assert (answer.status, answer.error()["code"]) == (status, code)
         if "sec-websocket-version" in change:
             assert answer.headers["sec-websocket-version"] == "13"
+
+
+async def test_a_request_hidden_behind_an_upgrade_with_a_body_is_no_frame(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hidden = b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n"
+    framed = {"content-length": str(len(hidden)), "connection": "close, Upgrade"}
+    async with node() as served, connect(served.port) as client:
+        await client.send("GET", PATH, hidden, GOOD | framed)
+        answer = await client.response()
+        assert (answer.status, answer.error()["code"]) == (400, "invalid_handshake")
+        assert await client.at_end()
+    assert "mistake of ours" not in caplog.text
 
 
 async def test_a_route_without_a_socket_says_so() -> None:
