@@ -4,7 +4,8 @@ The order is: credential and route (`middleware`), this, then 101. Whatever is r
 any other request is, with a status and the JSON envelope.
 
 An upgrade is not under CORS: a browser lets any page ask. Where a node's data routes are open to
-callers without a key, such a page would be one of them, so its origin must be allowed.
+callers without a key, such a page would be one of them, so its origin must be allowed. So it must where
+a certificate is all that a caller has: browsers show theirs for any page.
 
 Source: RFC 6455, section 4.
 """
@@ -80,8 +81,10 @@ def _is_key(text: str) -> bool:
 
 
 def _check_origin(request: HttpRequest, allowed: Sequence[str]) -> None:
-    origin = request.headers.get("origin")
-    if origin is None or request.identity.key_id or "*" in allowed or origin in allowed:
+    origin, who = request.headers.get("origin"), request.identity
+    if origin is None or "*" in allowed or origin in allowed:
+        return
+    if who.key_id and not who.subject.startswith("certificate:"):
         return
     raise SmgError(
         ErrorKind.FORBIDDEN,

@@ -38,6 +38,11 @@ class Create:
         """The response that it goes on with; "" for none, or for what is no string."""
         return text_of(self.body.get("previous_response_id"))
 
+    @property
+    def size(self) -> int:
+        """Its bytes, but for the names of its fields."""
+        return sum(len(value) for value in self.body.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Steer:

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from smg_node.access.certificates import CertificateRule
 from smg_node.http.message.request_head import Head
 from smg_node.http.sockets.handshake import accept_key
 from smg_node.http.sockets.offered_key import keyed, offered_protocols
@@ -127,6 +129,23 @@ async def test_a_page_of_another_origin_needs_a_key_or_leave() -> None:
             pass
         other = await answered(served.port, GOOD | {"origin": "https://other.example"})
         assert other.status == 403
+
+
+async def test_a_certificate_is_no_key_of_a_page() -> None:
+    # A browser shows it for whatever page asks.
+    page, shown = "https://page.example", {"x-forwarded-client-cert": "URI=spiffe://prod/web"}
+    rules: Any = {
+        "certificates": (CertificateRule("spiffe://prod/web", "user", "acme"),),
+        "trusted_proxies": ("127.0.0.0/8",),
+    }
+    async with node(**rules) as served:
+        answer = await answered(served.port, GOOD | shown | {"origin": page})
+        assert (answer.status, answer.error()["code"]) == (403, "origin_not_allowed")
+        async with socket(served.port, additional_headers=shown):
+            pass
+    open_to = node(cors_allowed_origins=(page,), **rules)
+    async with open_to as served, socket(served.port, additional_headers=shown, origin=page):
+        pass
 
 
 async def test_a_browser_brings_its_key_as_a_protocol_and_it_is_told_nowhere(
