@@ -160,8 +160,9 @@ class DirectConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Note that the client has read enough."""
         self.writing_paused = False
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
 
     # ── What the listener says ───────────────────────────────────────────────
 
@@ -222,11 +223,10 @@ class DirectConnection(asyncio.Protocol):
         if self.transport is None:
             raise ConnectionResetError("the client is gone")
         if self.writing_paused:
-            self._drained = asyncio.get_running_loop().create_future()
-            try:
-                await self._drained
-            finally:
-                self._drained = None
+            # Of a socket any number of tasks wait, and the end of one is not that of the others.
+            if self._drained is None or self._drained.done():
+                self._drained = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained)
 
     def upgrade(self, taker: ByteTaker) -> Flow:
         """Give all bytes behind the request that is being answered to `taker`."""

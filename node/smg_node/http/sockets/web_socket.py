@@ -6,7 +6,8 @@ client has more unread than it should be given: so a client that does not read s
 told of, and the listener's sweep cuts it if it reads nothing at all.
 
 A client that is gone without a word is noticed by pings. They are counted only while somebody reads:
-a node that has enough to do leaves the client's frames to the kernel, its pongs as well.
+a node that has enough to do leaves the client's frames to the kernel, its pongs as well. Nor are they
+while the client is behind: it has not seen them yet.
 """
 
 import asyncio
@@ -89,6 +90,8 @@ class WebSocket:
                     continue
                 if message.kind == "ping":
                     self._writer.pong(message.data)
+                    # Or who pings and does not read would have it all kept here.
+                    await self.drained()
                 elif message.kind != "pong":
                     return message
         except FrameError as error:
@@ -158,7 +161,10 @@ class WebSocket:
         self._timer = None
         if self.gone:
             return
-        if self._receiving:
+        if self._is_behind:
+            # What lies before a ping has to be read first. Who reads nothing of it is cut by the listener.
+            self._unanswered = 0
+        elif self._receiving:
             if self._unanswered >= _UNANSWERED_MAX:
                 _log.debug("a WebSocket client answered no ping, and is taken for gone")
                 reset(self._transport)
@@ -166,6 +172,11 @@ class WebSocket:
             self._unanswered += 1
         self._ping()
         self._wind()
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether there is something that the client has not read, as far as that shows here."""
+        return self._line.writing_paused or bool(self._transport.get_write_buffer_size())
 
     def _ping(self) -> None:
         # A client that is behind has enough to read.

@@ -19,6 +19,8 @@ Fields: TypeAlias = dict[str, msgspec.Raw]
 
 _LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}", re.ASCII)
 _OWN: Final = ("type", "stream_id", "generate", "stream", "background")
+_NULL: Final = b"null"
+_SWITCHES: Final[dict[bytes, bool | None]] = {_NULL: None, b"true": True, b"false": False}
 _decode_fields: Final = msgspec.json.Decoder(Fields).decode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -35,6 +37,11 @@ class Create:
     def previous_id(self) -> str:
         """The response that it goes on with; "" for none, or for what is no string."""
         return text_of(self.body.get("previous_response_id"))
+
+    @property
+    def size(self) -> int:
+        """Its bytes, but for the names of its fields."""
+        return sum(len(value) for value in self.body.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +66,10 @@ def read_event(text: str) -> Create | Steer:
     """Return what a text message asks for; LanedError says what is wrong with it."""
     try:
         fields = _decode_fields(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
+        why = "it nests too deep" if isinstance(error, RecursionError) else str(error)
         raise LanedError(
-            invalid(f"a message must be one JSON object: {error}", None, "invalid_payload"), ""
+            invalid(f"a message must be one JSON object: {why}", None, "invalid_payload"), ""
         ) from error
     lane = _lane(fields)
     try:
@@ -81,16 +89,16 @@ def read_event(text: str) -> Create | Steer:
 
 def text_of(raw: msgspec.Raw | None) -> str:
     """Return a field's string; "" for what is none."""
-    value = None if raw is None else _decode(raw)
-    return value if type(value) is str else ""
+    # What is no string may be no value either: a number out of range, for one.
+    return str(_decode(raw)) if raw is not None and bytes(raw)[:1] == b'"' else ""
 
 
 def _lane(fields: Fields) -> str:
     raw = fields.get("stream_id")
-    lane = None if raw is None else _decode(raw)
-    if lane is None:
+    if raw is None or bytes(raw) == _NULL:
         return ""
-    if type(lane) is not str or not _LANE.fullmatch(lane):
+    lane = text_of(raw)
+    if not _LANE.fullmatch(lane):
         why = "must be 1 to 256 letters, digits, dots, hyphens or underscores"
         raise LanedError(invalid(why, "stream_id", "invalid_value"), "")
     return lane
@@ -111,13 +119,19 @@ def _create(fields: Fields, lane: str) -> Create:
 
 def _switch(fields: Fields, name: str) -> bool | None:
     raw = fields.get(name)
-    value = None if raw is None else _decode(raw)
-    if value is None or type(value) is bool:
-        return value
-    raise invalid("must be true or false", name, "invalid_type")
+    said = _NULL if raw is None else bytes(raw)
+    if said not in _SWITCHES:
+        raise invalid("must be true or false", name, "invalid_type")
+    return _SWITCHES[said]
 
 
 def _prewarms(fields: Fields) -> bool:
     raw = fields.get("prompt_cache_options")
-    options = None if raw is None else _decode(raw)
-    return isinstance(options, dict) and options.get("prewarm") is True
+    if raw is None or bytes(raw)[:1] != b"{":
+        return False
+    try:
+        prewarm = _decode_fields(raw).get("prewarm")
+    except RecursionError:
+        # Whoever reads the body refuses it.
+        return False
+    return prewarm is not None and bytes(prewarm) == b"true"

@@ -17,6 +17,8 @@ RUNNING_MAX: Final = 16
 """So many lanes make a response at a time."""
 WAITING_MAX: Final = 64
 """While so many responses wait for their turn, the socket is not read."""
+WAITING_MAX_BYTES: Final = 16 * 1024 * 1024
+"""Nor is it while what they were asked with is longer than this."""
 
 
 class _Lane:
@@ -35,6 +37,7 @@ class ResponseLanes:
         self._make: Final = make
         self._lanes: Final[dict[str, _Lane]] = {}
         self._waiting = 0
+        self._waiting_bytes = 0
         self._room = asyncio.Event()
         self._room.set()
 
@@ -49,7 +52,7 @@ class ResponseLanes:
             raise _too_many(f"at most {RUNNING_MAX} lanes of a socket make responses at a time")
         self._lanes[create.lane] = lane
         lane.waiting.append(create)
-        self._count(1)
+        self._count(1, create)
         if lane.task is None:
             lane.task = self._group.create_task(self._run(lane))
 
@@ -73,9 +76,10 @@ class ResponseLanes:
     def _running(self) -> int:
         return sum(lane.task is not None for lane in self._lanes.values())
 
-    def _count(self, more: int) -> None:
+    def _count(self, more: int, create: Create) -> None:
         self._waiting += more
-        if self._waiting < WAITING_MAX:
+        self._waiting_bytes += more * create.size
+        if self._waiting < WAITING_MAX and self._waiting_bytes < WAITING_MAX_BYTES:
             self._room.set()
         else:
             self._room.clear()
@@ -84,7 +88,7 @@ class ResponseLanes:
         try:
             while lane.waiting:
                 create = lane.waiting.popleft()
-                self._count(-1)
+                self._count(-1, create)
                 await self._make(create)
         except ConnectionError:
             # The reader of the socket sees it as well, and ends everything.

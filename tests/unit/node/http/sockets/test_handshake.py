@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from smg_node.access.certificates import CertificateRule
 from smg_node.http.message.request_head import Head
 from smg_node.http.sockets.handshake import accept_key
 from smg_node.http.sockets.offered_key import keyed, offered_protocols
@@ -76,6 +78,12 @@ async def test_what_asks_for_no_upgrade_is_told_to() -> None:
         ({"sec-websocket-key": "!" * 24}, 400, "invalid_handshake"),
         ({"connection": "keep-alive"}, 426, "websocket_upgrade_required"),
         ({"upgrade": "h2c"}, 426, "websocket_upgrade_required"),
+        # A body, whose end nobody behind the upgrade would look for.
+        ({"content-length": "0"}, 400, "invalid_handshake"),
+        ({"transfer-encoding": "chunked"}, 400, "invalid_handshake"),
+        # No-break spaces: parsers of requests take none of them for an offer.
+        ({"upgrade": "websocket\xc2\xa0"}, 426, "websocket_upgrade_required"),
+        ({"connection": "upgrade\xc2\xa0"}, 426, "websocket_upgrade_required"),
     ],
 )
 async def test_what_asks_wrongly_is_told_what_is_wrong(
@@ -86,6 +94,19 @@ async def test_what_asks_wrongly_is_told_what_is_wrong(
         assert (answer.status, answer.error()["code"]) == (status, code)
         if "sec-websocket-version" in change:
             assert answer.headers["sec-websocket-version"] == "13"
+
+
+async def test_a_request_hidden_behind_an_upgrade_with_a_body_is_no_frame(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hidden = b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n"
+    framed = {"content-length": str(len(hidden)), "connection": "close, Upgrade"}
+    async with node() as served, connect(served.port) as client:
+        await client.send("GET", PATH, hidden, GOOD | framed)
+        answer = await client.response()
+        assert (answer.status, answer.error()["code"]) == (400, "invalid_handshake")
+        assert await client.at_end()
+    assert "mistake of ours" not in caplog.text
 
 
 async def test_a_route_without_a_socket_says_so() -> None:
@@ -108,6 +129,23 @@ async def test_a_page_of_another_origin_needs_a_key_or_leave() -> None:
             pass
         other = await answered(served.port, GOOD | {"origin": "https://other.example"})
         assert other.status == 403
+
+
+async def test_a_certificate_is_no_key_of_a_page() -> None:
+    # A browser shows it for whatever page asks.
+    page, shown = "https://page.example", {"x-forwarded-client-cert": "URI=spiffe://prod/web"}
+    rules: Any = {
+        "certificates": (CertificateRule("spiffe://prod/web", "user", "acme"),),
+        "trusted_proxies": ("127.0.0.0/8",),
+    }
+    async with node(**rules) as served:
+        answer = await answered(served.port, GOOD | shown | {"origin": page})
+        assert (answer.status, answer.error()["code"]) == (403, "origin_not_allowed")
+        async with socket(served.port, additional_headers=shown):
+            pass
+    open_to = node(cors_allowed_origins=(page,), **rules)
+    async with open_to as served, socket(served.port, additional_headers=shown, origin=page):
+        pass
 
 
 async def test_a_browser_brings_its_key_as_a_protocol_and_it_is_told_nowhere(

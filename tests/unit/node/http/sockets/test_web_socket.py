@@ -171,6 +171,80 @@ async def test_a_client_that_does_not_read_slows_the_engine_down() -> None:
 
 
 @pytest.mark.usefixtures("either_server")
+async def test_all_lanes_go_on_once_a_client_reads_again() -> None:
+    async def much(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+        yield opening()
+        for _ in range(20):
+            yield [Delta(0, 0, "x" * 50_000, 1)]
+        text = "x" * 1_000_000
+        yield [BlockEnd(0, 0, "text", text), Finish(0, "stop"), Usage(3, 2, 0), End()]
+
+    async with (
+        node(much, history=Here(), slow_client_bytes=65_536) as served,
+        socket(served.port, max_queue=1, max_size=None) as client,
+    ):
+        for at in range(8):
+            await create(client, input="hi", store=False, stream_id=f"lane-{at}")
+        await until(lambda: len(served.generations.runs) == 8)
+        runs, before = served.generations.runs, -1
+        while before != (now := sum(run.pulled for run in runs)):
+            before = now
+            await asyncio.sleep(0.2)
+        async with asyncio.timeout(20):
+            ended = [(await turn(client))[-1]["type"] for _ in range(8)]
+        assert ended == ["response.completed"] * 8
+
+
+@pytest.mark.usefixtures("either_server")
+async def test_pings_of_a_client_that_does_not_read_are_left_to_it() -> None:
+    pings = frame(9, b"x" * 125) * 1_000
+
+    async def sent(client: RawClient) -> None:
+        for _ in range(400):
+            client.writer.write(pings)
+            await client.writer.drain()
+
+    async with (
+        node(history=Here(), slow_client_bytes=65_536) as served,
+        connect(served.port, receive_buffer=4_096) as client,
+    ):
+        await opened(client)
+        # More than what lies between the two of us has room for.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(sent(client), 2)
+        client.vanish()
+
+
+@pytest.mark.usefixtures("either_server")
+async def test_a_client_that_is_behind_is_not_taken_for_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ruled(monkeypatch, ping_s=0.05)
+
+    async def much(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+        yield opening()
+        text = "x" * 2_000_000
+        yield [Delta(0, 0, text, 1)]
+        yield [BlockEnd(0, 0, "text", text), Finish(0, "stop"), Usage(3, 2, 0), End()]
+
+    async with (
+        node(much, history=Here(), slow_client_bytes=65_536) as served,
+        connect(served.port, receive_buffer=4_096) as client,
+    ):
+        await opened(client)
+        body = {"type": "response.create", "model": "m", "input": "hi", "store": False}
+        client.writer.write(frame(1, json.dumps(body).encode()))
+        await until(lambda: served.generations.runs)
+        await asyncio.sleep(0.5)
+        read = b""
+        async with asyncio.timeout(20):
+            while b"response.completed" not in read:
+                part = await client.reader.read(1_000_000)
+                assert part, "it was cut"
+                read = read[-100:] + part
+
+
+@pytest.mark.usefixtures("either_server")
 async def test_many_messages_wait_for_their_turn_and_none_is_lost() -> None:
     async with node(counting, history=Here()) as served, socket(served.port) as client:
         for at in range(150):

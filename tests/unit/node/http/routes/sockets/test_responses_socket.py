@@ -82,6 +82,11 @@ def ends_well(event: dict[str, object]) -> bool:
         ('{"type":"response.create","stream_id":"x","stream":false}', None, "stream", "x"),
         ('{"type":"response.create","background":true}', None, "background", None),
         ('{"type":"response.create","generate":1}', "invalid_type", "generate", None),
+        # Numbers that are none, and what nests deeper than can be read.
+        ('{"type":1e999}', "missing_required_parameter", "type", None),
+        ('{"type":"response.create","stream_id":1e999}', "invalid_value", "stream_id", None),
+        ('{"type":"response.create","stream":1e999}', "invalid_type", "stream", None),
+        ('{"type":"x","a":' + "[" * 5_000 + "]" * 5_000 + "}", "invalid_payload", None, None),
         ('{"type":"response.create","stream_id":"x","model":"m"}', None, "input", "x"),
     ],
 )
