@@ -9,7 +9,7 @@
     gone, and another source waits         let go at once: the worker stays; drop five seconds later if nobody takes it
     gone, and leaving or not up            drop, at once
     gone otherwise                         drop half a second later, unless everything else has gone by then
-    all gone, and one of them is up        held, asked again, then believed
+    all gone, and one of them is up        held, asked again, then believed; so is what an operator removed
     view not whole, or old                 nothing
 
 Gone is what the source said ends, or what is missing in a view that is known to be whole up to a moment later than the
@@ -286,6 +286,9 @@ class _Look:
                 self._others.append(Write(endpoint, Reason.RELEASE, None, known))
             if is_held and alive:
                 held.append(endpoint)
+                missing[endpoint] = since_ms
+            elif is_held and known.state is not SightingState.LEAVING:
+                # Forgotten, it would come back when the source shows again what it did.
                 missing[endpoint] = since_ms
             elif wanted and alive and looking.now_ms < since_ms + RELEASED_MS:
                 missing[endpoint] = since_ms
