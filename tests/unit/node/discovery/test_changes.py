@@ -112,6 +112,17 @@ def test_what_an_operator_removed_is_remembered_as_long_as_everything_else_is_he
     assert sorted(written(asked)) == [("drop", "a"), ("drop", "b")]
 
 
+def test_what_an_operator_removed_is_taken_over_from_a_source_that_goes() -> None:
+    entries = known(had("a", owner="apple", withheld=True, exists=False))
+    kept = look(view(seen("a")), entries)
+    assert (kept.writes, dict(kept.refused)) == ((), {"a:1": "the source apple shows it as well"})
+    lost = look(view(seen("a")), entries, is_orphan=lambda owner: owner == "apple")
+    assert written(lost) == [("change", "a")]
+    assert lost.writes[0].sighting is None
+    assert "an operator removed it" in lost.refused["a:1"]
+    assert written(look(view(seen("a", instance="u2")), entries, is_orphan=bool)) == [("add", "a")]
+
+
 def test_of_two_sources_the_first_by_name_has_an_endpoint() -> None:
     found = look(view(seen("a"), seen("b")), known(had("a", owner="apple"), had("b", owner="zoo")))
     assert written(found) == [("change", "b")]
