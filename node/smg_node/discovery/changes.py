@@ -4,12 +4,13 @@
     spec, instance or place differ         change, at once
     ready ↔ unready                        the first at once, then one each 5 s, the last one always
     leaving                                at once, and for good as long as it is the same instance
-    removed by an operator                 nothing, while it is the same instance and nobody else lists it
+    removed by an operator                 nothing, while it is the same instance and nobody else lists it; remembered for
+                                           the first source that shows it
     shown by another source as well        nothing, unless that one lets go of it or is in no settings
     gone, and another source waits         let go at once: the worker stays; drop five seconds later if nobody takes it
     gone, and leaving or not up            drop, at once
     gone otherwise                         drop half a second later, unless everything else has gone by then
-    all gone, and one of them is up        held, asked again, then believed
+    all gone, and one of them is up        held, asked again, then believed; so is what an operator removed
     view not whole, or old                 nothing
 
 Gone is what the source said ends, or what is missing in a view that is known to be whole up to a moment later than the
@@ -58,7 +59,8 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One thing to say: what is seen there now, None for an endpoint that is gone or let go; over what was known of it."""
+    """One thing to say: what is seen there now, None for an endpoint that is gone, let go or to stay away; over what was
+    known of it."""
 
     endpoint: Endpoint
     reason: Reason
@@ -206,6 +208,9 @@ class _Look:
         else:
             why = "an operator removed it; `workers add` brings it back"
             self._refused[sighting.endpoint] = why
+            if known.owner != self._looking.name:
+                # That one goes, or comes later: what it forgets would come back here.
+                self._others.append(Write(sighting.endpoint, Reason.CHANGE, None, known))
 
     def _compared(self, sighting: Sighting, known: Known) -> None:
         endpoint, state = sighting.endpoint, sighting.state
@@ -286,6 +291,9 @@ class _Look:
                 self._others.append(Write(endpoint, Reason.RELEASE, None, known))
             if is_held and alive:
                 held.append(endpoint)
+                missing[endpoint] = since_ms
+            elif is_held and known.state is not SightingState.LEAVING:
+                # Forgotten, it would come back when the source shows again what it did.
                 missing[endpoint] = since_ms
             elif wanted and alive and looking.now_ms < since_ms + RELEASED_MS:
                 missing[endpoint] = since_ms

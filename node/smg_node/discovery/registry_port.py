@@ -44,6 +44,10 @@ class RegistryPort(Protocol):
         """Let other sources of that kind have an endpoint; the worker stays until it is dropped."""
         ...
 
+    def inherit(self, kind: str, name: str, endpoint: Endpoint) -> None:
+        """Let a source remember what an operator removed, in place of another one of that kind."""
+        ...
+
     def drop(self, kind: str, endpoint: Endpoint) -> None:
         """Say that sources of that kind do not show the endpoint any more."""
         ...

@@ -249,6 +249,8 @@ class SourceRun:
         try:
             if one.sighting is not None:
                 self._registry.put(self.kind, self.name, one.sighting, keep=self._keep)
+            elif one.reason is Reason.CHANGE:
+                self._registry.inherit(self.kind, self.name, one.endpoint)
             elif one.reason is Reason.RELEASE:
                 self._registry.release(self.kind, one.endpoint)
             else:

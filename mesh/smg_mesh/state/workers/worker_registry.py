@@ -11,7 +11,7 @@ operator removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import eq
 from typing import Final
 
@@ -211,6 +211,18 @@ class WorkerRegistry:
         return self._add(
             worker_id, source, said, name, state, instance, keep=keep, released=released
         )
+
+    def inherit(self, worker_id: str, source: Source, *, name: str) -> bool:
+        """Let the shared source `name` remember that an operator removed the worker; return whether there was what to take over."""
+        assert source in SHARED
+        part = self._index.parts(worker_id).live.get(source)
+        if part is None or part.said is None or not part.said.withheld or part.said.name == name:
+            return False
+        said = replace(part.said, name=name, by=self._me)
+        key = str(part.key)
+        self._namespace.put(key, encode_source(said, onto=part.held.value or b""))
+        self._index.look_at([key])
+        return True
 
     def drop(self, worker_id: str, source: Source) -> bool:
         """Say that a source does not know the worker any more; return whether it did."""

@@ -26,7 +26,7 @@ from smg_node.http.ports.shared_state import StaleValueError
 if TYPE_CHECKING:
     from smg_mesh.shared import Shared
 
-_LEFT: Final = "no living node follows the cluster's definition"
+_LEFT: Final = "no living node follows the cluster's definition; its workers stay as they are"
 
 
 class SourcesHere(Protocol):
@@ -59,9 +59,11 @@ class ClusterSources:
         seen = self._views.view()
         sources = {(one.kind, one.name): one for one in seen.sources}
         for key in defined:
-            # Until it was heard of, this node is as good as any that follows it.
-            trouble = _LEFT if "/".join(key) in self._here.unreadable else ""
-            sources.setdefault(key, SourceView(*key, "", "", 0, 0, trouble, ()))
+            known = sources.setdefault(key, SourceView(*key, "", "", 0, 0, "", ()))
+            if not known.members:
+                # Until it was heard of, this node is as good as any that follows it.
+                trouble = _LEFT if "/".join(key) in self._here.unreadable else ""
+                sources[key] = replace(known, trouble=trouble)
         shown = [
             replace(
                 sources[key],

@@ -118,6 +118,10 @@ class FindingsPort(Protocol):
         """Say that a shared source shows a worker, or showed it and lets others have it."""
         ...
 
+    def inherit(self, worker_id: str, source: SharedKind, *, name: str) -> bool:
+        """Let the source `name` remember that an operator removed it, in place of another one of that kind."""
+        ...
+
     def drop(self, worker_id: str, source: SharedKind) -> bool:
         """Say that a shared source does not show it any more."""
         ...
@@ -248,6 +252,13 @@ class DiscoveredWorkers:
                 keep=found.keep,
                 released=True,
             )
+
+    def inherit(self, kind: str, name: str, endpoint: Endpoint) -> None:
+        """Let a source remember what an operator removed, in place of another one of that kind."""
+        known = self.known(kind).get(endpoint)
+        if known is not None:
+            with refusals():
+                self._findings.inherit(known.worker_id, _shared(kind), name=name)
 
     def drop(self, kind: str, endpoint: Endpoint) -> None:
         """Say that sources of that kind do not show the endpoint any more."""

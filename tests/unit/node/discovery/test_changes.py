@@ -98,6 +98,31 @@ def test_what_an_operator_removed_stays_away_while_it_is_the_same() -> None:
     assert written(look(view(), known(away), up=("a",))) == [("drop", "a")]
 
 
+def test_what_an_operator_removed_is_remembered_as_long_as_everything_else_is_held() -> None:
+    away, over = had("b", withheld=True, exists=False), had("c", LEAVING, withheld=True)
+    entries = known(had("a"), away, over)
+    typo = look(view(), entries, up=("a",))
+    assert typo.held == ("a:1",)
+    assert written(typo) == [("drop", "c")]
+    back = look(view(seen("a"), seen("b"), whole_ms=NOW + 9), entries, typo.memory, now_ms=NOW + 9)
+    assert "an operator removed it" in back.refused["b:1"]
+
+    late = NOW + 30_000
+    asked = look(view(whole_ms=late), known(had("a"), away), typo.memory, now_ms=late, up=("a",))
+    assert sorted(written(asked)) == [("drop", "a"), ("drop", "b")]
+
+
+def test_what_an_operator_removed_is_taken_over_from_a_source_that_goes() -> None:
+    entries = known(had("a", owner="apple", withheld=True, exists=False))
+    kept = look(view(seen("a")), entries)
+    assert (kept.writes, dict(kept.refused)) == ((), {"a:1": "the source apple shows it as well"})
+    lost = look(view(seen("a")), entries, is_orphan=lambda owner: owner == "apple")
+    assert written(lost) == [("change", "a")]
+    assert lost.writes[0].sighting is None
+    assert "an operator removed it" in lost.refused["a:1"]
+    assert written(look(view(seen("a", instance="u2")), entries, is_orphan=bool)) == [("add", "a")]
+
+
 def test_of_two_sources_the_first_by_name_has_an_endpoint() -> None:
     found = look(view(seen("a"), seen("b")), known(had("a", owner="apple"), had("b", owner="zoo")))
     assert written(found) == [("change", "b")]

@@ -88,3 +88,26 @@ def test_a_pod_that_ends_is_not_held_for_anybody() -> None:
     world.change("h0", None)
     world.pass_time(1_000)
     assert "h0" not in world.registered("a")
+
+
+def removed(world: DiscoveryWorld, node: str = "c") -> dict[str, str]:
+    known = world[node].findings.known(KIND)
+    return {one: known[one].owner for one in sorted(known) if known[one].withheld}
+
+
+def test_what_an_operator_removed_is_remembered_for_the_first_source_that_shows_it() -> None:
+    world = DiscoveryWorld("a", "b", sources=("blue", "green"))
+    world.select("blue")
+    world.change("h0", (READY, "u-h0"))
+    world.change("h1", (READY, "u-h1"))
+    world.pass_time(8_000)
+    (worker_id,) = [one.id for one in world["a"].workers.records() if "h1" in one.spec.url]
+    world["a"].workers.remove(worker_id)
+    world.pass_time(3_000)
+    assert removed(world, "b") == {"h1:1": "green"}
+    world.select("blue", "h0", "h1")
+    world.pass_time(3_000)
+    world.select("green", "h0")
+    world.pass_time(10_000)
+    assert removed(world, "b") == {"h1:1": "blue"}
+    assert set(world.registered("b")) == {"h0"}

@@ -92,6 +92,9 @@ class Registry:
     def release(self, kind: str, endpoint: str) -> None:
         self.entries[endpoint] = replace(self.entries[endpoint], released=True)
 
+    def inherit(self, kind: str, name: str, endpoint: str) -> None:
+        self.entries[endpoint] = replace(self.entries[endpoint], owner=name)
+
     def put(self, kind: str, name: str, sighting: Sighting, *, keep: bool = False) -> None:
         if sighting.endpoint in self.refuses:
             raise SmgError(ErrorKind.OVERLOADED, "the document is full")

@@ -45,6 +45,9 @@ class Registry:
     def release(self, kind: str, endpoint: str) -> None:
         self.entries[endpoint] = replace(self.entries[endpoint], released=True)
 
+    def inherit(self, kind: str, name: str, endpoint: str) -> None:
+        self.entries[endpoint] = replace(self.entries[endpoint], owner=name)
+
     def drop(self, kind: str, endpoint: str) -> None:
         self.said.append(f"{endpoint} is gone")
 

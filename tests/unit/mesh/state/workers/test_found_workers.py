@@ -74,6 +74,25 @@ def test_a_removal_withholds_what_was_found_for_as_long_as_it_is_the_same(nodes:
     assert nodes["a"].get(W).instance == "u2"  # type: ignore[union-attr]  # it is there
 
 
+def test_another_source_may_remember_what_was_removed(nodes: Nodes) -> None:
+    assert not nodes["c"].inherit(W, "kubernetes", name="blue")
+    _find(nodes, "a")
+    settle(nodes)
+    assert not nodes["c"].inherit(W, "kubernetes", name="blue")
+    nodes["b"].remove(W)
+    settle(nodes)
+
+    assert nodes["c"].inherit(W, "kubernetes", name="blue")
+    assert not nodes["c"].inherit(W, "kubernetes", name="blue")
+    settle(nodes)
+    for name in "abc":
+        found = nodes[name].found(W, "kubernetes")
+        assert nodes[name].get(W) is None
+        assert found is not None
+        assert (found.name, found.by, found.instance) == ("blue", "c", "u1")
+        assert not found.counts
+
+
 def test_who_adds_by_hand_what_was_removed_has_it_by_hand_alone(nodes: Nodes) -> None:
     _find(nodes, "a")
     nodes["a"].remove(W)

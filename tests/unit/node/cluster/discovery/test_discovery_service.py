@@ -91,3 +91,22 @@ def test_a_state_that_cannot_take_it_says_so(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SmgError) as caught:
         service.define("kubernetes", "chat", {"spec": CHAT}, version=None)
     assert caught.value.code == "state_full"
+
+
+def test_workers_of_a_definition_that_nobody_follows_are_not_said_to_go() -> None:
+    sources = SharedSources("a")
+    sources.find("a", "10.0.0.1")
+    here = SourcesHere()
+    service = ClusterSources(here, sources.shared["a"])
+    (left,) = service.view().sources
+    assert (left.defined, left.registered) == ("", 1)
+    assert "its workers go after a minute" in left.trouble
+    service.define("kubernetes", "chat", service.check("kubernetes", "chat", CHAT), version=0)
+    (again,) = service.view().sources
+    assert (again.defined, again.registered, again.trouble) == ("cluster", 1, "")
+    here.unreadable = {"kubernetes/chat": "nope: this release has no such field"}
+    (newer,) = service.view().sources
+    assert newer.registered == 1
+    assert newer.trouble == (
+        "no living node follows the cluster's definition; its workers stay as they are"
+    )
