@@ -18,7 +18,6 @@ where a node needs it, reads all certificates that the machine trusts when it is
 client that connects over TLS reads them then.
 """
 
-import ctypes
 import gc
 import mmap
 import os
@@ -26,7 +25,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol, cast
 
 _SMAPS: Final = "/proc/self/smaps"
 # `7f00c000-7f00e000 r-xp 00002000 08:01 1234   /usr/lib/libc.so.6`, then lines of `Name:   4 kB`.
@@ -64,17 +63,59 @@ def without_certificates() -> Iterator[None]:
             os.environ[_CERTIFICATES] = before
 
 
+class _Calls(Protocol):
+    """Calls of the C library and the kernel; each returns whether it did anything."""
+
+    def malloc_trim(self) -> bool: ...
+
+    def mallopt(self, name: int, value: int, /) -> bool: ...
+
+    def unmap_pages(self, start: int, length: int, /) -> bool: ...
+
+
+class ForeignCalls:
+    """The same calls as `native.memory_calls`, by a library that takes half a megabyte: where there was no compiler."""
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self._library: Final = ctypes.CDLL(None)
+        self._library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+    def malloc_trim(self) -> bool:
+        """Return what is free in the heap; glibc only."""
+        return hasattr(self._library, "malloc_trim") and self._library.malloc_trim(0) == 1
+
+    def mallopt(self, name: int, value: int, /) -> bool:
+        """Set an option of the allocator; glibc only."""
+        return hasattr(self._library, "mallopt") and self._library.mallopt(name, value) == 1
+
+    def unmap_pages(self, start: int, length: int, /) -> bool:
+        """Let go of pages of a file."""
+        return int(self._library.madvise(start, length, mmap.MADV_DONTNEED)) == 0
+
+
+def _calls() -> _Calls | None:
+    """Return what makes the calls; None but on Linux."""
+    if sys.platform != "linux":
+        return None
+    try:
+        from smg_node.native import memory_calls
+    except ImportError:
+        return ForeignCalls()
+    return cast("_Calls", memory_calls)
+
+
 def settle() -> None:
     """Let go of what only the start needed; call it once, when everything is up. Takes about 30 ms."""
     keep()
-    trim()
-    if sys.platform != "linux":
+    calls = _calls()
+    if calls is None:
         return
-    library = ctypes.CDLL(None)
-    library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    calls.malloc_trim()
     for start, length in _unchanged():
         # Refused for memory that is locked; then it stays, which does no harm.
-        library.madvise(start, length, mmap.MADV_DONTNEED)
+        calls.unmap_pages(start, length)
 
 
 def trim() -> None:
@@ -82,10 +123,8 @@ def trim() -> None:
 
     For after something large was read: a tokenizer leaves 110 MB behind that are not used any more.
     """
-    if sys.platform == "linux":
-        library = ctypes.CDLL(None)
-        if hasattr(library, "malloc_trim"):
-            library.malloc_trim(0)
+    if (calls := _calls()) is not None:
+        calls.malloc_trim()
 
 
 def set_mmap_threshold(least_bytes: int) -> None:
@@ -94,10 +133,8 @@ def set_mmap_threshold(least_bytes: int) -> None:
     It does so from 128 KiB on, but for as long as none of them was freed: then it takes ever larger ones out of its
     heap.
     """
-    if sys.platform == "linux":
-        library = ctypes.CDLL(None)
-        if hasattr(library, "mallopt"):
-            library.mallopt(_MMAP_THRESHOLD, least_bytes)
+    if (calls := _calls()) is not None:
+        calls.mallopt(_MMAP_THRESHOLD, least_bytes)
 
 
 def give_back_large() -> None:
@@ -106,11 +143,9 @@ def give_back_large() -> None:
     Without it 12 MB stayed with each process that had unpacked a tokenizer in a thread: they lie at the end of that thread's
     heap, which `trim` does not look at.
     """
-    if sys.platform == "linux":
-        library = ctypes.CDLL(None)
-        if hasattr(library, "mallopt"):
-            library.mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
-            library.mallopt(_TRIM_THRESHOLD, _FREE_AT_END_BYTES)
+    if (calls := _calls()) is not None:
+        calls.mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+        calls.mallopt(_TRIM_THRESHOLD, _FREE_AT_END_BYTES)
 
 
 def keep() -> None:

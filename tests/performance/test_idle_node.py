@@ -85,7 +85,9 @@ NOT_OURS: Final = frozenset(
         "smg_node.cluster.workers.discovery_views",
         "smg_node.cluster.workers.source_reports",
         "smg_node.discovery",
-        "smg_node.wiring.discovery",
+        "smg_node.wiring.discovery.metrics",
+        "smg_node.wiring.discovery.parts",
+        "smg_node.wiring.discovery.peers",
         "smg_node.cluster.mcp.tool_servers",
         "smg_node.history.service.response_service",
         "smg_node.history.store.resilient_store",
@@ -120,6 +122,7 @@ NOT_OURS: Final = frozenset(
 # Of the standard library: heavy, and brought only by something else that should not be here.
 NOT_STANDARD: Final = frozenset(
     {
+        "ctypes",
         "importlib.metadata",
         "importlib.resources",
         "multiprocessing",

@@ -1,12 +1,15 @@
+import mmap
 import os
 import ssl
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from smg_node.process_memory import unchanged_mappings, without_certificates
+from smg_node.native import memory_calls
+from smg_node.process_memory import ForeignCalls, unchanged_mappings, without_certificates
 from support.http.certificate_authority import Authority
 
 
@@ -49,6 +52,39 @@ def test_each_mapping_is_judged_by_its_own_lines() -> None:
     assert list(unchanged_mappings([])) == []
     assert list(unchanged_mappings(lines[:1])) == []
     assert list(unchanged_mappings(["Anonymous:  0 kB\n", "nonsense\n", *lines[:4]])) != []
+
+
+def resident_kb(path: Path) -> int:
+    """Return how much of a mapped file is in this process."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    assert any(line.endswith(f" {path}") for line in lines)
+    return int(next(line for line in lines if line.startswith("Rss:")).split()[1])
+
+
+@pytest.mark.parametrize("calls", [memory_calls, ForeignCalls()], ids=["compiled", "foreign"])
+def test_pages_of_a_file_are_let_go_and_come_back(calls: Any, tmp_path: Path) -> None:
+    path = tmp_path / "pages"
+    path.write_bytes(b"abcd" * 16 * mmap.PAGESIZE)
+    with path.open("rb") as file:
+        pages = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    assert pages[:4] + pages[-4:] == b"abcdabcd"
+    # Readahead maps more than what was read.
+    begins, ends, had_kb = *address_of(path), resident_kb(path)
+    assert had_kb > 0
+    assert calls.unmap_pages(begins, ends - begins) is True
+    assert resident_kb(path) == 0
+    assert pages[:4] + pages[-4:] == b"abcdabcd"
+    assert calls.unmap_pages(begins + 1, 1) is False
+    # glibc says yes to an option that it does not know.
+    assert {type(calls.mallopt(12345, 0)), type(calls.malloc_trim())} == {bool}
+
+
+def address_of(path: Path) -> tuple[int, int]:
+    """Return where a file is mapped."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    (line,) = [line for line in lines if line.endswith(f" {path}")]
+    begins, ends = line.split()[0].split("-")
+    return int(begins, 16), int(ends, 16)
 
 
 def test_a_process_that_settled_works_on_and_is_smaller() -> None:

@@ -1,7 +1,6 @@
 """Listen sockets: a TCP port, on `[::]` of IPv6 and IPv4, or a UNIX socket that only this user may open."""
 
 import asyncio
-import ctypes
 import errno
 import os
 import socket
@@ -96,6 +95,9 @@ def leave_to_others(raw: socket.socket) -> None:
     """
     if sys.platform != "linux":
         return
+    # Half a megabyte, for a process that ends.
+    import ctypes
+
     steps = b"".join(struct.pack("HBBI", *step) for step in _WITHOUT_SYN)
     code = ctypes.create_string_buffer(steps)
     program = struct.pack("HP", len(_WITHOUT_SYN), ctypes.addressof(code))
