@@ -308,7 +308,7 @@ def test_a_supervisor_waits_in_peace_for_a_control_process_that_drains(tmp_path:
         time.sleep(0.2)
         before = cpu_ticks(nursery.process.pid)
         time.sleep(1.0)
-        assert cpu_ticks(nursery.process.pid) - before < os.sysconf("SC_CLK_TCK") / 2
+        assert cpu_ticks(nursery.process.pid) - before < os.sysconf("SC_CLK_TCK") / 10
 
 
 def cpu_ticks(pid: int) -> int:
