@@ -149,7 +149,7 @@ if not isinstance(role, int) and role.kind == "template":
     if "torn" in sys.argv:
         sys.exit(1)
     if "reads" in sys.argv:
-        time.sleep(3600)
+        role.orders.line.recv(1)
     role.orders.line.send(READY)
     try:
         role = _forks(role, role.orders.line, dict.fromkeys(role.keys))
@@ -182,7 +182,8 @@ except OSError:
     heard = b""
 if "drains" in sys.argv and role.kind == "control" and heard:
     os.write(1, b"drains\\n")
-    time.sleep(3600)
+    while role.orders.line.recv(1):
+        pass
 role.orders.say(LEAVING)
 os.write(1, b"leaves %d %b\\n" % (os.getpid(), heard or b"orphan"))
 if heard == b"N":
