@@ -314,9 +314,10 @@ def _serve_in_processes(settings: "Settings") -> int:
         import uvloop  # noqa: F401 - only to have it, before there are several processes that would import it
     keep()
     noted = noted_of(settings) if settings.processes > 1 and adopt_orphans() else None
-    if noted is not None:
-        noted.begin()
     with listen_endpoints(settings.data_dir, settings.name, settings.http.listen) as place:
+        if noted is not None:
+            # Now that nobody else listens there: a start that fails takes nothing from the node that runs.
+            noted.begin()
         role = Supervisor(
             settings.processes,
             place,

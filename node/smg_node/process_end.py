@@ -7,6 +7,7 @@ killed, and never learn why. So a thread of its own sees to it that the end come
 
 import asyncio
 import os
+import select
 import sys
 import threading
 import time
@@ -15,6 +16,8 @@ from typing import Final
 
 PATIENCE_S: Final = 30.0
 """After the drain. Orchestrators give a process 15 s for what comes then; nobody waits for a store for longer."""
+_ERRORS: Final = 2
+_SAID_WITHIN_MS: Final = 1000
 _NAMED_MAX: Final = 12
 _NAME_MAX_CHARACTERS: Final = 120
 
@@ -44,7 +47,7 @@ class EndGuard:
         try:
             left = ", ".join(left_over(self._loop)) or "nothing that is known"
             text = f"smg-node: it did not end within {self._patience_s:g} s; left behind: {left}\n"
-            os.write(2, text.encode("utf-8", "backslashreplace"))
+            _say(text)
         finally:
             self._leave(code)
 
@@ -61,6 +64,15 @@ def left_over(loop: asyncio.AbstractEventLoop | None) -> list[str]:
     more = len(found) - _NAMED_MAX
     clipped = [text[:_NAME_MAX_CHARACTERS] for text in found[:_NAMED_MAX]]
     return [*clipped, f"{more} more"] if more > 0 else clipped
+
+
+def _say(text: str) -> None:
+    """Write to the standard error stream, unless nobody reads that: then writing would wait, perhaps for ever."""
+    polled = select.poll()
+    polled.register(_ERRORS, select.POLLOUT)
+    # A pipe that takes something takes a page, which is more than this.
+    if polled.poll(_SAID_WITHIN_MS):
+        os.write(_ERRORS, text.encode("utf-8", "backslashreplace"))
 
 
 def _tasks(loop: asyncio.AbstractEventLoop | None) -> Iterable["asyncio.Task[object]"]:

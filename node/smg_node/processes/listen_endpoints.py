@@ -2,14 +2,15 @@
 on.
 """
 
+import fcntl
 import os
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from shutil import rmtree
-from typing import Final
+from typing import BinaryIO, Final
 
 from smg_node.config.address import Address
 from smg_node.http.server.listen_sockets import EVERY_FAMILY, bind, serve_both_families
@@ -23,22 +24,43 @@ _PATH_BYTES_MAX: Final = 90
 def listen_endpoints(data_dir: Path, node: str, address: Address) -> Iterator[Place]:
     """Hold a folder and a port for the processes of a node; OSError with words if the port is taken.
 
+    The folder is one of the data dir, or a passing one where its path is too long or another node has it.
+
     The socket that holds the port does not listen: it keeps others away, and a port that the system chose.
     """
     owner = os.getpid()
     folder = data_dir / "processes" / node
-    passing = len(os.fsencode(folder)) > _PATH_BYTES_MAX
+    lock = None
+    if len(os.fsencode(folder)) <= _PATH_BYTES_MAX:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = _locked(folder)
+    passing = lock is None
     if passing:
         folder = Path(tempfile.mkdtemp(prefix="smg-"))
-    else:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with _held(address) as found:
+        with lock or nullcontext(), _held(address) as found:
             yield Place(folder, found)
     finally:
         # Processes forked inside end inside; the folder is that of the first one.
         if passing and os.getpid() == owner:
             rmtree(folder, ignore_errors=True)
+
+
+def _locked(folder: Path) -> BinaryIO | None:
+    """Return what holds `folder` until all processes of this node have closed it; None where another node has it.
+
+    Two nodes of one name and data dir would take each other's sockets, and processes of one be linked to the other.
+    """
+    lock = open(folder / "lock", "ab")  # noqa: SIM115 - whoever asks for it closes it
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    except OSError:
+        # A file system without locks.
+        return lock
+    return lock
 
 
 @contextmanager

@@ -24,8 +24,8 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -141,17 +141,32 @@ class Supervisor:
 
     def _fill(self) -> Role | None:
         """Fork missing processes; in a forked one return its role."""
-        if self._ends_s is not None or self._signals:
-            return None
-        taken = {child.number for child in self._children.values() if not child.replaced}
-        for post in self._posts:
-            if post.number and self._now_s() < self._held_until_s:
+        for post in self._missing():
+            if self._due_s(post) > self._now_s():
                 continue
-            if post.number not in taken and post.due_s <= self._now_s():
-                role = self._fork(post)
-                if role is not None:
-                    return role
+            with _signals_wait():
+                # Whoever is told of a signal is told once, and nobody is forked that would not be told.
+                if self._signals or self._ends_s is not None:
+                    return None
+                try:
+                    role = self._fork(post)
+                except OSError:
+                    if not self._ever_up:
+                        raise
+                    # No process, no memory or no descriptor is to be had, for now; others of this node serve meanwhile.
+                    post.pause_s = min(PAUSE_MAX_S, post.pause_s * 2 or PAUSE_FIRST_S)
+                    post.due_s = self._now_s() + post.pause_s
+                    role = None
+            if role is not None:
+                return role
         return None
+
+    def _missing(self) -> list[_Post]:
+        taken = {child.number for child in self._children.values() if not child.replaced}
+        return [post for post in self._posts if post.number not in taken]
+
+    def _due_s(self, post: _Post) -> float:
+        return max(post.due_s, self._held_until_s) if post.number else post.due_s
 
     def _fork(self, post: _Post) -> Role | None:
         kind: Kind = "data" if post.number else "control"
@@ -171,7 +186,12 @@ class Supervisor:
         if pid is None:
             sys.stdout.flush()
             sys.stderr.flush()
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError:
+                ours.close()
+                theirs.close()
+                raise
             if pid == 0:
                 name = f"{post.number}-{os.getpid()}"
                 self._become_child(ours)
@@ -205,12 +225,12 @@ class Supervisor:
         ours, theirs = template_pair()
         sys.stdout.flush()
         sys.stderr.flush()
-        pid = os.fork()
-        if pid == 0:
-            self._become_child(ours)
-            return Role(
-                "template", f"template-{os.getpid()}", Orders(theirs), self._place, keys=keys
-            )
+        with _signals_wait():
+            pid = os.fork()
+            if pid == 0:
+                self._become_child(ours)
+                name = f"template-{os.getpid()}"
+                return Role("template", name, Orders(theirs), self._place, keys=keys)
         theirs.close()
         self._coming = Template(pid, ours, keys)
         return None
@@ -222,8 +242,10 @@ class Supervisor:
             return None
         noted = self._noted() if self._noted is not None else frozenset()
         template = self._template
-        if noted and (template is None or not noted <= template.keys):
-            return self._begin_template(noted)
+        # Only ever a larger one: where more is needed than is noted, any two of them lack something of each other's.
+        if noted and (template is None or len(noted) > len(template.keys)):
+            with suppress(OSError):
+                return self._begin_template(noted)
         for child in asking:
             child.asks = False
             if template is None or child.template is template:
@@ -269,13 +291,13 @@ class Supervisor:
             self._ends_s = float("inf")
 
     def _wait(self) -> None:
-        now_s = self._now_s()
-        taken = {child.number for child in self._children.values()}
-        due_s = [post.due_s for post in self._posts if post.number not in taken]
-        due_s = [max(one, self._held_until_s) for one in due_s]
-        ends_s = [self._ends_s] if self._ends_s is not None else due_s
-        first_s = min(ends_s, default=float("inf"))
-        timeout_s = None if first_s == float("inf") else max(0.0, first_s - now_s)
+        if self._ends_s is not None:
+            first_s = self._ends_s
+        else:
+            # After a signal nobody is forked any more.
+            missing = [] if self._signals else self._missing()
+            first_s = min((self._due_s(post) for post in missing), default=float("inf"))
+        timeout_s = None if first_s == float("inf") else max(0.0, first_s - self._now_s())
         lines = [child.line for child in self._children.values() if not child.leaving]
         coming = [] if self._coming is None else [self._coming.line]
         select.select([self._woken, *coming, *lines], [], [], timeout_s)
@@ -348,6 +370,16 @@ class Supervisor:
             child.line.close()
         signal.set_wakeup_fd(-1)
         return self._code
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Have signals for the node wait: no process is alive meanwhile that is not known, or takes them for its own."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _say(line: socket.socket, word: bytes) -> None:

@@ -54,18 +54,19 @@ class Template:
         self.ready = False
         self.reaped = False
         """Whether it has ended, and its id may be another process's by now."""
-        line.settimeout(_ANSWER_S)
+        line.setblocking(False)
 
     def hear(self) -> None:
-        """Note that it is ready; call it when there is something to read, or it has ended."""
+        """Note that it is ready, if it has said so by now."""
         try:
             self.ready = self.ready or self.line.recv(16) == READY
         except OSError:
-            # It is dead, and will be reaped.
+            # It still reads; or it is dead, and will be reaped.
             return
 
     def fork(self, birth: Birth, line: socket.socket) -> int | None:
         """Return the id of a process forked from it, whose line that is; None where the template does not answer."""
+        self.line.settimeout(_ANSWER_S)
         try:
             socket.send_fds(self.line, [_WRITER.encode(birth)], [line.fileno()])
             said = self.line.recv(16)

@@ -96,14 +96,26 @@ def _forks(role: Role, line: socket.socket, read: dict[str, LoadedTokenizer]) ->
         birth = read_birth(content)
         between = os.fork()
         if between == 0:
-            pid = os.fork()
-            if pid:
-                line.send(str(pid).encode())
-                os._exit(_OK)
-            line.close()
-            return _role(role, birth, lines[0], read)
+            if _is_born(line):
+                return _role(role, birth, lines[0], read)
+            os._exit(_OK)
         os.close(lines[0])
-        os.waitpid(between, 0)
+        if os.waitpid(between, 0)[1] != _OK:
+            # There will be no answer, for which the supervisor would wait.
+            return _FAILED
+
+
+def _is_born(line: socket.socket) -> bool:
+    """Fork, and tell the supervisor of it; True in the new process. Ends this one where that cannot be."""
+    try:
+        pid = os.fork()
+        if pid:
+            line.send(str(pid).encode())
+            return False
+    except OSError:
+        os._exit(_FAILED)
+    line.close()
+    return True
 
 
 def _role(role: Role, birth: Birth, line: int, read: dict[str, LoadedTokenizer]) -> Role:

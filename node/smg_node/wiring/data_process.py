@@ -96,6 +96,7 @@ class _Process:
     rights: LeasedRights
     sender: UsageSender
     server: Server
+    shared: SharedVocabularies | None
 
 
 async def serve_clients(
@@ -128,6 +129,9 @@ async def serve_clients(
         await process.server.drain()
         process.sender.send()
         uplink.tell(LAST, scraped(base.meters))
+        if process.shared is not None:
+            # The interpreter waits for a thread that waits for a template.
+            process.shared.replace()
         stopping(farewell.code)
     return farewell.code
 
@@ -189,7 +193,9 @@ def _build(
     copy.watch_node(lambda node: server.set_aside(on=node.aside))
     _answer(uplink, base, journal, server)
     tell_findings(uplink, fleet.models)
-    return _Process(base, fleet, providers, servers, registry, desks, rights, sender, server)
+    return _Process(
+        base, fleet, providers, servers, registry, desks, rights, sender, server, shared
+    )
 
 
 def _forwarding(parts: HttpParts, role: Role, uplink: Uplink) -> Forwarding:

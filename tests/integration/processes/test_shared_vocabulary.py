@@ -3,12 +3,14 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from smg_chaos.engine.scripts.bundle import tiny_bundle
+from smg_node.fleet.vocabularies.noted_vocabularies import NOTED_MAX
 from smg_node.tokens.files.huggingface import SLOW_BYTES
 from support.http.chat_client import JSON, becomes, chat, content_of, port_of, say
 from support.http.raw_http import ask
@@ -21,17 +23,25 @@ WAIT_S = 60.0
 TWO = ("--processes", "2")
 
 
+@contextmanager
+def engine_with(folder: Path, model: str, seed: int) -> Iterator[Simulated]:
+    """Run an engine whose vocabulary is small, and whose tokenizer.json is as long as a large one's."""
+    files = folder / "tokenizer"
+    files.mkdir(parents=True)
+    for name, content in tiny_bundle(model, vocabulary=600, context=4096).files.items():
+        # Not all the same: what grows more than 200-fold is no archive of a tokenizer.
+        blanks = bytes(Random(seed).choices(b" \t\n\r", k=SLOW_BYTES))
+        blanks = blanks if name == "tokenizer.json" else b""
+        (files / name).write_bytes(content + blanks)
+    flags = ("--script", "endless", "--model", model, "--tokenizer", str(files))
+    with running_simulated(folder, *flags) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
-    """An engine whose vocabulary is small, and whose tokenizer.json is as long as a large one's."""
-    folder = tmp_path_factory.mktemp("tokenizer")
-    for name, content in tiny_bundle("sim", vocabulary=600, context=4096).files.items():
-        # Not all the same: what grows more than 200-fold is no archive of a tokenizer.
-        blanks = bytes(Random(1).choices(b" \t\n\r", k=SLOW_BYTES))
-        blanks = blanks if name == "tokenizer.json" else b""
-        (folder / name).write_bytes(content + blanks)
-    flags = ("--script", "endless", "--model", "sim", "--tokenizer", str(folder))
-    with running_simulated(tmp_path_factory.mktemp("engine"), *flags) as running:
+    """An engine that all tests of this module may use."""
+    with engine_with(tmp_path_factory.mktemp("engine"), "sim", 1) as running:
         yield running
 
 
@@ -111,3 +121,27 @@ async def test_a_node_without_its_template_goes_on(engine: Simulated, tmp_path: 
         await becomes(lambda: len(children(node)) == 3, WAIT_S, "and no other template")
         for _ in range(12):
             assert (await say(port_of(node.url), {**chat("sim"), "max_tokens": 8})).status == 200
+
+
+async def test_more_vocabularies_than_are_noted_do_not_have_processes_replaced_for_ever(
+    tmp_path: Path,
+) -> None:
+    with ExitStack() as stack:
+        engines = [
+            stack.enter_context(engine_with(tmp_path / f"m{seed}", f"m{seed}", seed))
+            for seed in range(NOTED_MAX + 1)
+        ]
+        workers = [f"grpc://{one.address}" for one in engines]
+        with running_node(tmp_path, workers=workers, flags=TWO) as node:
+            await becomes(
+                lambda: node.metric("smg_node_processes_linked") == 2 and len(children(node)) == 4,
+                WAIT_S,
+                "two data processes, the control process and the template",
+            )
+            ever = linked(node)
+            assert len(ever) <= 2 * (1 + NOTED_MAX)
+            for seed in range(NOTED_MAX + 1):
+                answer = await say(port_of(node.url), {**chat(f"m{seed}"), "max_tokens": 8})
+                assert answer.status == 200, answer.body
+            assert linked(node) == ever
+            assert "Traceback" not in node.process.said()

@@ -1,9 +1,11 @@
 """The end of a process comes in any case, and what was left is named."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -55,6 +57,23 @@ def test_a_process_that_ends_says_nothing() -> None:
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_process_ends_although_nobody_reads_what_it_says() -> None:
+    reads, writes = os.pipe()
+    with open(reads, "rb"), open(writes, "wb") as unread:
+        os.set_blocking(writes, False)
+        with suppress(BlockingIOError):
+            while True:
+                os.write(writes, b"x" * 4096)
+        os.set_blocking(writes, True)
+        ran = subprocess.run(
+            [sys.executable, "-c", _STUCK.format(stuck=_THREAD)],
+            stderr=unread,
+            timeout=60,
+            check=False,
+        )
+    assert ran.returncode == 7
 
 
 def test_threads_and_tasks_are_named_with_where_they_are() -> None:

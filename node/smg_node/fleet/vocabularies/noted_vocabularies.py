@@ -22,10 +22,13 @@ from smg_node.tokens.files.verification_proof import proof_key
 NOTED_MAX: Final = 4
 """The newest stay. Each is 80 MB of the template process for a vocabulary of 150,000."""
 NOTE_MAX_BYTES: Final = 64 << 20
-_FILE_MAX_BYTES: Final = 256 << 20
+_FILES_MAX_BYTES: Final = 256 << 20
+"""All files of a note, unpacked."""
 _LEVEL: Final = 1
 _STARTED: Final = "started"
 """Touched at each start: what is older was not used since."""
+_FRESH: Final = ".new"
+"""Ends the names of notes that are being written."""
 _KEY_LENGTH: Final = 64
 
 _log = logging.getLogger("smg_node.fleet")
@@ -49,7 +52,10 @@ class NotedVocabularies:
         self._folder: Final = folder
 
     def begin(self) -> None:
-        """Drop what was not used since the start before this one; call it once a start, before there are others."""
+        """Drop what was not used since the start before this one, and what nobody finished writing.
+
+        Call it once a start, when no other node can have the folder and before there are other processes.
+        """
         try:
             started_s = (self._folder / _STARTED).stat().st_mtime
         except OSError:
@@ -58,6 +64,8 @@ class NotedVocabularies:
             for path in self._paths():
                 if path.stat().st_mtime < started_s:
                     path.unlink(missing_ok=True)
+            for path in self._folder.glob("*" + _FRESH):
+                path.unlink(missing_ok=True)
             if self._folder.is_dir():
                 (self._folder / _STARTED).touch()
         except OSError as error:
@@ -80,23 +88,31 @@ class NotedVocabularies:
         return True
 
     def read(self, key: str) -> TokenizerBundle | None:
-        """Return the files that were noted under `key`; None for what is not there, not whole, or not those files."""
+        """Return the files that were noted under `key`; None for what is not there, not whole, or not those files.
+
+        What is there and of no use is dropped, so that whoever needs it notes it anew.
+        """
+        path = self._folder / key
         try:
-            with open(self._folder / key, "rb") as file:
+            with open(path, "rb") as file:
                 written = file.read(NOTE_MAX_BYTES + 1)
-            note = _READER.decode(written)
-            files = {name: _unpacked(content) for name, content in note.files.items()}
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, zlib.error):
+        except OSError:
             return None
-        bundle = TokenizerBundle(files, note.digest, note.origin)
-        return bundle if proof_key(bundle) == key else None
+        bundle = _bundle(written)
+        if bundle is not None and proof_key(bundle) == key:
+            return bundle
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        return None
 
     def _write(self, path: Path, bundle: TokenizerBundle) -> bool:
+        if sum(len(content) for content in bundle.files.values()) > _FILES_MAX_BYTES:
+            return False
         packed = {name: zlib.compress(content, _LEVEL) for name, content in bundle.files.items()}
         written = _WRITER.encode(_Note(bundle.digest, bundle.origin, packed))
         if len(written) > NOTE_MAX_BYTES:
             return False
-        fresh = path.with_suffix(f".{os.getpid()}.new")
+        fresh = path.with_suffix(f".{os.getpid()}{_FRESH}")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.write_bytes(written)
@@ -121,10 +137,25 @@ class NotedVocabularies:
             return []
 
 
-def _unpacked(content: bytes) -> bytes:
-    """Return what was compressed; zlib.error for what is not whole, or larger than any tokenizer file."""
+def _bundle(written: bytes) -> TokenizerBundle | None:
+    """Return the files of a note; None for anything else."""
+    try:
+        note = _READER.decode(written)
+        files: dict[str, bytes] = {}
+        left = _FILES_MAX_BYTES
+        for name, content in note.files.items():
+            files[name] = _unpacked(content, left)
+            left -= len(files[name])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, zlib.error):
+        return None
+    return TokenizerBundle(files, note.digest, note.origin)
+
+
+def _unpacked(content: bytes, max_bytes: int) -> bytes:
+    """Return what was compressed; zlib.error for what is not whole, or larger than that."""
     machine = zlib.decompressobj()
-    unpacked = machine.decompress(content, _FILE_MAX_BYTES)
+    # Without limit is what a limit of 0 would mean to it.
+    unpacked = machine.decompress(content, max(1, max_bytes))
     if not machine.eof:
         raise zlib.error("not whole, or too large")
     return unpacked

@@ -8,6 +8,7 @@ import stat
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -91,7 +92,8 @@ def leave_to_others(raw: socket.socket) -> None:
     """Let a listening socket take no new connections: the others of its port will have them.
 
     Closing it would reset those that are being made, which the kernel has given to it already. So it ignores the first packet of
-    new ones, and its owner closes it when those before are through. Who is ignored asks again within a second. Linux only.
+    new ones, and its owner closes it when those before are through. Who is ignored asks again within a second. Linux only;
+    nothing happens in a sandbox without packet filters.
     """
     if sys.platform != "linux":
         return
@@ -101,7 +103,9 @@ def leave_to_others(raw: socket.socket) -> None:
     steps = b"".join(struct.pack("HBBI", *step) for step in _WITHOUT_SYN)
     code = ctypes.create_string_buffer(steps)
     program = struct.pack("HP", len(_WITHOUT_SYN), ctypes.addressof(code))
-    raw.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+    # Whoever leaves leaves without it as well: a connection that is reset is less than a process that stays for ever.
+    with suppress(OSError):
+        raw.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
 
 
 class Listening(Protocol):

@@ -64,3 +64,34 @@ def test_a_process_forked_inside_leaves_the_folder_to_the_others(tmp_path: Path)
     assert place.folder.exists()
     context.__exit__(None, None, None)
     assert not place.folder.exists()
+
+
+def test_two_nodes_of_one_name_and_data_dir_have_folders_of_their_own(tmp_path: Path) -> None:
+    any_port = Address("127.0.0.1", 0)
+    with listen_endpoints(tmp_path, "n1", any_port) as first:
+        with listen_endpoints(tmp_path, "n1", any_port) as second:
+            assert second.folder != first.folder
+            assert second.folder.is_dir()
+        assert not second.folder.exists(), "a passing one"
+        with listen_endpoints(tmp_path, "n2", any_port) as other:
+            assert other.folder.is_relative_to(tmp_path)
+    with listen_endpoints(tmp_path, "n1", any_port) as again:
+        assert again.folder == first.folder
+
+
+def test_a_folder_belongs_to_a_node_until_its_last_process_has_ended(tmp_path: Path) -> None:
+    any_port = Address("127.0.0.1", 0)
+    reads, writes = os.pipe()
+    with listen_endpoints(tmp_path, "n1", any_port) as first:
+        child = os.fork()
+        if child == 0:
+            os.close(writes)
+            os.read(reads, 1)
+            os._exit(0)
+    with listen_endpoints(tmp_path, "n1", any_port) as second:
+        assert second.folder != first.folder, "an orphan still uses it"
+    os.close(writes)
+    os.close(reads)
+    assert os.waitpid(child, 0)[1] == 0
+    with listen_endpoints(tmp_path, "n1", any_port) as third:
+        assert third.folder == first.folder

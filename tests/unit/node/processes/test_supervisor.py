@@ -4,18 +4,30 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from smg_node.config.address import Address
 from smg_node.processes.supervisor import Supervisor
 from smg_node.processes.process_role import LEAVE, LEAVING, UP, Place
 
+if "early" in sys.argv:
+    fork = os.fork
+
+    def interrupted():
+        pid = fork()
+        if pid:
+            # The signal comes between the birth and whatever the parent does with it.
+            os.kill(os.getpid(), signal.SIGTERM)
+        return pid
+
+    os.fork = interrupted
 role = Supervisor(2, Place(Path("/"), Address("127.0.0.1", 1)), time.monotonic).run()
 if isinstance(role, int):
     os.write(1, b"over %d\\n" % role)
@@ -120,6 +132,15 @@ from smg_node.processes.template_process import _forks, adopt_orphans
 
 notes = Path(sys.argv[1])
 assert adopt_orphans()
+fork, birthplace = os.fork, os.getpid()
+
+def limited():
+    crowded = "crowded" in sys.argv and os.getpid() != birthplace and os.getppid() != birthplace
+    if crowded or (notes / "full").exists():
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return fork()
+
+os.fork = limited
 noted = lambda: frozenset(os.listdir(notes))
 place = Place(Path("/"), Address("127.0.0.1", 1))
 role = Supervisor(2, place, time.monotonic, noted=noted).run()
@@ -127,8 +148,14 @@ if not isinstance(role, int) and role.kind == "template":
     os.write(1, ("template %d %s\\n" % (os.getpid(), ",".join(sorted(role.keys)))).encode())
     if "torn" in sys.argv:
         sys.exit(1)
+    if "reads" in sys.argv:
+        role.orders.line.recv(1)
     role.orders.line.send(READY)
-    role = _forks(role, role.orders.line, dict.fromkeys(role.keys))
+    try:
+        role = _forks(role, role.orders.line, dict.fromkeys(role.keys))
+    except OSError:
+        # As `serve_template` does: the supervisor ended before it read that the last one was born.
+        role = 0
 if isinstance(role, int):
     os.write(1, b"over %d\\n" % role)
     sys.exit(role)
@@ -136,14 +163,27 @@ if isinstance(role, int):
 if role.kind == "data" and "one" not in role.read and "asks" in sys.argv:
     if "notes" in sys.argv:
         (notes / "one").touch()
+    if "swaps" in sys.argv:
+        # Room for one: whoever notes what it lacks has another one dropped.
+        if "two" not in role.read:
+            (notes / "two").touch()
+        elif (notes / "two").exists():
+            os.replace(notes / "two", notes / "three")
     role.orders.say(SHARE)
-role.orders.say(UP)
 said = " ".join([role.kind, str(os.getpid()), role.name, ",".join(role.read) or "-"])
+if "dies" in sys.argv and role.read:
+    os.write(1, said.encode() + b"\\n")
+    sys.exit(1)
+role.orders.say(UP)
 os.write(1, said.encode() + b"\\n")
 try:
     heard = role.orders.line.recv(1)
 except OSError:
     heard = b""
+if "drains" in sys.argv and role.kind == "control" and heard:
+    os.write(1, b"drains\\n")
+    while role.orders.line.recv(1):
+        pass
 role.orders.say(LEAVING)
 os.write(1, b"leaves %d %b\\n" % (os.getpid(), heard or b"orphan"))
 if heard == b"N":
@@ -244,3 +284,93 @@ def test_a_node_that_leaves_takes_its_template_with_it(tmp_path: Path) -> None:
         assert sorted(nursery.line()[0] for _ in range(4)) == ["leaves", "leaves", "leaves", "over"]
         assert nursery.process.wait(10) == 0
         assert not Path(f"/proc/{template[1]}").exists()
+
+
+def test_a_missing_process_is_forked_when_it_is_due_although_the_one_it_replaces_lives(
+    tmp_path: Path,
+) -> None:
+    with sharing(tmp_path, "asks", "notes", "dies") as nursery:
+        words = [nursery.line()]
+        while sum(one[0] == "data" for one in words) < 10:
+            words.append(nursery.line())
+        posts = [one[2].split("-")[0] for one in words if one[0] == "data" and one[3] == "one"]
+        assert posts.count("1") > 2 or posts.count("2") > 2, (
+            "nothing but a timer had it forked again"
+        )
+
+
+def test_a_supervisor_waits_in_peace_for_a_control_process_that_drains(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with sharing(tmp_path, "drains") as nursery:
+        _, one, *_ = nursery.born(4)
+        nursery.process.send_signal(signal.SIGTERM)
+        assert nursery.line()[0] == "drains"
+        os.kill(int(one[1]), signal.SIGKILL)
+        time.sleep(0.2)
+        before = cpu_ticks(nursery.process.pid)
+        time.sleep(1.0)
+        assert cpu_ticks(nursery.process.pid) - before < os.sysconf("SC_CLK_TCK") / 10
+
+
+def cpu_ticks(pid: int) -> int:
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(words[11]) + int(words[12])
+
+
+def test_a_death_is_seen_while_a_template_reads(tmp_path: Path) -> None:
+    with sharing(tmp_path, "asks", "notes", "reads") as nursery:
+        born = nursery.born(4)
+        control, *_, template = born
+        assert [one[0] for one in born] == ["control", "data", "data", "template"]
+        # Whatever wakes the supervisor, it does not wait for the template.
+        os.kill(int(control[1]), signal.SIGKILL)
+        asked_s = time.monotonic()
+        assert nursery.line()[0] == "control"
+        assert time.monotonic() - asked_s < 4.0, "the template is silent for longer than that"
+        os.kill(int(template[1]), signal.SIGKILL)
+        assert [nursery.line()[2] for _ in range(2)] == ["N", "N"]
+
+
+def test_who_cannot_fork_tries_again(tmp_path: Path) -> None:
+    with sharing(tmp_path, "full") as nursery:
+        _, one, two = nursery.born(3)
+        (tmp_path / "full").touch()
+        os.kill(int(one[1]), signal.SIGKILL)
+        time.sleep(0.5)
+        assert nursery.process.poll() is None, "the others of the node go on"
+        (tmp_path / "full").unlink()
+        [again] = nursery.born(1)
+        assert again[2].split("-")[0] == one[2].split("-")[0]
+        assert Path(f"/proc/{two[1]}").exists()
+
+
+def test_a_template_that_cannot_fork_costs_the_sharing_and_no_time(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with sharing(tmp_path, "crowded") as nursery:
+        words = nursery.born(2)
+        began_s = time.monotonic()
+        words += nursery.born(3)
+        assert time.monotonic() - began_s < 4.0, (
+            "the supervisor would wait for an answer for longer than that"
+        )
+        assert sorted(one[0] for one in words) == ["control", "data", "data", "over", "template"]
+        assert {one[3] for one in words if one[0] == "data"} == {"-"}, "forked by the supervisor"
+
+
+def test_more_vocabularies_than_are_noted_end_in_processes_that_read_for_themselves(
+    tmp_path: Path,
+) -> None:
+    with sharing(tmp_path, "asks", "swaps") as nursery:
+        words = [nursery.line()]
+        while sum(one[0] == "leaves" and one[2] == "N" for one in words) < 2:
+            words.append(nursery.line())
+        assert sum(one[0] == "template" for one in words) < 3
+
+
+def test_a_signal_that_comes_while_one_is_forked_reaches_it() -> None:
+    with family("early") as nursery:
+        words = [nursery.line() for _ in range(3)]
+        assert words[0][0] == "control"
+        assert words[1] == ["leaves", words[0][1], "T"]
+        assert words[2][0] == "over"
+        assert nursery.process.wait(10) == 5

@@ -1,9 +1,12 @@
 import os
+import tempfile
 import zlib
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.vocabularies.noted_vocabularies import NOTED_MAX, NotedVocabularies
@@ -48,6 +51,46 @@ def test_a_file_that_goes_on_after_its_end_or_has_none_is_no_note(tmp_path: Path
         note = {"digest": "d", "origin": "o", "files": {"tokenizer.json": content}}
         (tmp_path / ("a" * 64)).write_bytes(msgspec.msgpack.encode(note))
         assert NotedVocabularies(tmp_path).read("a" * 64) is None
+
+
+def test_what_is_damaged_is_noted_anew_by_whoever_needs_it(tmp_path: Path) -> None:
+    made = bundle(b"one" * 1000)
+    key = noted(tmp_path, b"one" * 1000)
+    notes = NotedVocabularies(tmp_path)
+    for damage in (b"", b"\x91" * 100_000, msgspec.msgpack.encode({"x": 1})):
+        (tmp_path / key).write_bytes(damage)
+        assert notes.read(key) is None
+        assert notes.names() == frozenset(), "dropped"
+        assert notes.note(key, made)
+        assert notes.read(key) == made
+
+
+@given(st.binary(max_size=200), st.integers(min_value=0))
+def test_garbage_is_no_note(garbage: bytes, place: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        key = noted(Path(folder), b"one")
+        path = Path(folder) / key
+        whole = path.read_bytes()
+        cut = place % (len(whole) + 1)
+        path.write_bytes(whole[:cut] + garbage + whole[cut + len(garbage) :])
+        read = NotedVocabularies(Path(folder)).read(key)
+        assert read is None or read.files == bundle(b"one").files, "names may be others"
+        path.write_bytes(garbage)
+        assert NotedVocabularies(Path(folder)).read(key) is None
+
+
+def test_files_that_unpack_to_more_than_any_tokenizer_are_no_note(tmp_path: Path) -> None:
+    bomb = zlib.compress(bytes(200 << 20), 1)
+    note = {"digest": "d", "origin": "o", "files": {"a": bomb, "b": bomb}}
+    (tmp_path / ("a" * 64)).write_bytes(msgspec.msgpack.encode(note))
+    assert NotedVocabularies(tmp_path).read("a" * 64) is None
+
+
+def test_a_start_drops_what_nobody_finished_writing(tmp_path: Path) -> None:
+    key = noted(tmp_path, b"one")
+    (tmp_path / f"{key}.4711.new").write_bytes(b"half")
+    NotedVocabularies(tmp_path).begin()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([key, "started"])
 
 
 def test_the_newest_are_kept(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import errno
 import os
 import select
 import socket
@@ -75,3 +76,16 @@ def test_who_was_not_heard_is_heard_by_the_other_when_it_asks_again(
             assert made == [client]
             assert client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
         assert accepted(other) == 16
+
+
+def test_a_system_without_packet_filters_keeps_nobody_from_leaving() -> None:
+    class Sandboxed(socket.socket):
+        def setsockopt(self, *_of: object) -> None:
+            raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+
+    with Sandboxed() as raw:
+        raw.bind(("127.0.0.1", 0))
+        raw.listen()
+        leave_to_others(raw)
+        with socket.create_connection(raw.getsockname(), 5):
+            raw.accept()[0].close()
