@@ -238,8 +238,8 @@ async def test_settings_of_who_may_ask_need_the_permission_for_that() -> None:
 
 async def test_nobody_lets_everybody_in_who_may_more_than_he_may() -> None:
     async with tenants() as (admin, _, _b):
-        known = {"gate": ["settings", "access", "look"], "wide": ["settings", "access", *DATA]}
-        admin.served.parts.take_roles(Roles(known))
+        gated, widened = ["settings", "access", "look"], ["settings", "access", *DATA]
+        admin.served.parts.take_roles(Roles({"gate": gated, "wide": widened}))
         gate, wide = await admin.made(role="gate"), await admin.made(role="wide")
         bound = await admin.made(role="admin", routes=["admin"])
         where = f"{SETTINGS}/auth.data"
