@@ -151,6 +151,8 @@ if not isinstance(role, int) and role.kind == "template":
     if "reads" in sys.argv:
         role.orders.line.recv(1)
     role.orders.line.send(READY)
+    # Its end closes the line, at which the supervisor ends this process, before it could say so.
+    template = role
     try:
         role = _forks(role, role.orders.line, dict.fromkeys(role.keys))
     except OSError:
